@@ -1,0 +1,1 @@
+"""Pure algorithms: no input or output, no clock, no Trio."""

@@ -1,0 +1,103 @@
+"""Every error that semindex raises on purpose.
+
+Each class carries the machine word (``code``) under which it reaches a client; the message is one sentence
+for people: what happened and what to do. Messages never hold tokens, queries or file contents.
+"""
+
+from typing import ClassVar
+
+
+class SemindexError(Exception):
+    """Base of all errors raised on purpose."""
+
+    code: ClassVar[str] = "internal"
+
+
+class InvalidInput(SemindexError):
+    """The caller asked for something that no retry will make right."""
+
+    code = "invalid"
+
+
+class PathRefused(InvalidInput):
+    """A path that is missing, of the wrong kind, or outside of where it may lie."""
+
+    code = "path_refused"
+
+
+class ConfigurationError(SemindexError):
+    """The cell cannot start with this configuration."""
+
+    code = "configuration"
+
+
+class CellLocked(SemindexError):
+    """Another process owns the state directory."""
+
+    code = "locked"
+
+
+class NotReady(SemindexError):
+    """The workspace cannot be searched in its present state."""
+
+    code = "not_ready"
+
+
+class TooManyFiles(SemindexError):
+    """The tree holds more eligible files than one workspace may have."""
+
+    code = "too_many_files"
+
+
+class WorkspaceUnavailable(SemindexError):
+    """The root of a workspace is missing or cannot be read now."""
+
+    code = "workspace_unavailable"
+
+
+class ScanFailed(SemindexError):
+    """Nothing, or too little, of a tree could be indexed; the message names what failed."""
+
+    code = "scan_failed"
+
+
+class ChunkingFailed(SemindexError):
+    """The worker processes cannot chunk at all (one file's trouble is a value, not this error)."""
+
+    code = "chunking_failed"
+
+
+class StoreUnavailable(SemindexError):
+    """The vector store did not answer, or not in time: worth a retry, says nothing about what is stored."""
+
+    code = "store_unavailable"
+
+
+class StoreRejected(SemindexError):
+    """The vector store refused a request, or answered nonsense: a retry changes nothing."""
+
+    code = "store_rejected"
+
+
+class EmbedderUnavailable(SemindexError):
+    """The embedder did not answer, or not in time: worth a retry."""
+
+    code = "embedder_unavailable"
+
+
+class EmbedderRejected(SemindexError):
+    """The embedder refused these texts, or answered with vectors that cannot be right."""
+
+    code = "embedder_rejected"
+
+
+class StateDamaged(SemindexError):
+    """A database of the cell cannot be read; it is left as it is, and the message names its path."""
+
+    code = "state_damaged"
+
+
+class StateUnwritable(SemindexError):
+    """The disk is full, or the state directory cannot be written."""
+
+    code = "state_unwritable"

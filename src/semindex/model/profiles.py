@@ -1,0 +1,45 @@
+"""What makes two vectors, or two sets of chunks, comparable."""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+
+class ChunkingProfile(StrEnum):
+    """How files become chunks (engine page, section 11)."""
+
+    KILO = "kilo"
+    """Exactly the chunks of the reference engine, with the lines that it records."""
+
+    EXTENDED = "extended"
+    """The same chunks under the same ids, more file types, gap chunks, true line numbers."""
+
+
+class Role(StrEnum):
+    """What a text is embedded for; many models treat the two differently."""
+
+    QUERY = "query"
+    DOCUMENT = "document"
+
+
+@frozen
+class EmbeddingProfile:
+    """Identity of an embedding space: vectors of two profiles are never compared or mixed."""
+
+    provider: str
+    model: str
+    """Name and, where the model is ours, version; part of every collection's metadata point."""
+    dimension: int
+    """Number of float32 components of a vector."""
+    default_min_score: float = 0.4
+    """Cosine below which a hit is dropped unless the configuration says otherwise."""
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+    def prefix(self, role: Role) -> str:
+        """Return what goes before a text of this role."""
+        return self.query_prefix if role is Role.QUERY else self.document_prefix
+
+    def space(self, role: Role) -> str:
+        """Return the name under which the embedding cache keeps vectors of this role."""
+        return "\n".join((self.provider, self.model, str(self.dimension), role, self.prefix(role)))

@@ -1,0 +1,1 @@
+"""What people and machines can see of a running cell."""

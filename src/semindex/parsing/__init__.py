@@ -1,0 +1,1 @@
+"""Source text to chunks: grammars, selections, and the worker processes that hold them."""

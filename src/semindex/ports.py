@@ -1,0 +1,182 @@
+"""What the engine asks of the outside world, in domain terms, numpy arrays and plain values.
+
+An adapter translates foreign exceptions to :mod:`semindex.model.errors` and nothing else crosses the port. Every
+port has an in-memory twin and one conformance suite that the twin and the real adapters pass.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from semindex.model.chunks import ChunkedFile, FileProblem, Signature
+from semindex.model.points import Hit, Payload
+from semindex.model.profiles import ChunkingProfile, EmbeddingProfile, Role
+from semindex.model.status import FileRecord
+
+Vectors = NDArray[np.float32]
+"""Shape [n, dimension], or [dimension] for a single vector; rows have length 1 unless a docstring says otherwise."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Calls may run at the same time; cancelling one abandons its work."""
+
+    @property
+    def profile(self) -> EmbeddingProfile:
+        """The space of every vector returned."""
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of texts of one call."""
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return one finite vector per text, in order, shape [len(texts), dimension].
+
+        Raises EmbedderUnavailable where a retry may help, EmbedderRejected where it will not.
+        """
+
+
+@frozen
+class CollectionInfo:
+    """What a store knows of one collection."""
+
+    dimension: int
+    points: int
+    """Chunk points, the metadata point not counted."""
+    metadata: Mapping[str, object] | None
+    """Payload of the metadata point; None if there is none."""
+
+
+class VectorStore(Protocol):
+    """Collections of points. Upserts and deletes are idempotent; each is visible to a search that begins after it returned.
+
+    Raises StoreUnavailable where a retry may help, StoreRejected where it will not. A collection that was not opened
+    in this process is opened by the first call that needs it.
+    """
+
+    async def describe(self, collection: str) -> CollectionInfo | None:
+        """Return what is known of a collection; None only when it certainly does not exist."""
+
+    async def create(self, collection: str, dimension: int) -> None:
+        """Create an empty collection with all payload indexes; one that exists already is StoreRejected."""
+
+    async def open(self, collection: str) -> None:
+        """Make an existing collection ready: its payload indexes are there, its files loaded."""
+
+    async def write_metadata(self, collection: str, payload: Mapping[str, object]) -> None:
+        """Replace the metadata point."""
+
+    async def upsert(self, collection: str, ids: Sequence[str], vectors: Vectors, payloads: Sequence[Payload]) -> None:
+        """Write points, replacing those with the same id. Vectors: shape [len(ids), dimension], finite."""
+
+    async def delete_files(self, collection: str, paths: Sequence[str]) -> None:
+        """Delete the points of exactly these files (not of files below a path of that name)."""
+
+    async def search(
+        self,
+        collection: str,
+        vector: Vectors,
+        *,
+        limit: int,
+        min_score: float,
+        segments: Sequence[str] = (),
+        exclude: Collection[str] = (),
+    ) -> list[Hit]:
+        """Return at most ``limit`` hits of at least ``min_score``, best first; ties in any order.
+
+        ``segments`` are the leading path segments that a hit's path must have (all of them, at any depth),
+        ``exclude`` the paths of files none of whose points may be returned or counted.
+        """
+
+    async def fetch_vectors(self, collection: str, ids: Sequence[str]) -> dict[str, Vectors]:
+        """Return the vectors of those ids that are stored, shape [dimension] each."""
+
+    async def file_points(self, collection: str) -> dict[str, dict[str, int]]:
+        """Return path → file hash → number of points, for every chunk point: the store's own account of itself."""
+
+    async def flush(self, collection: str) -> None:
+        """Make what was written durable against a power failure."""
+
+    async def optimize(self, collection: str) -> None:
+        """Build search structures if the store needs to be told and the collection is large enough to gain by it."""
+
+    async def close(self, collection: str) -> None:
+        """Flush, and free what an open collection holds; it stays stored."""
+
+    async def drop(self, collection: str) -> bool:
+        """Delete a collection with all it holds; return whether there was one."""
+
+    async def collections(self) -> list[str]:
+        """Return the names of all collections, sorted."""
+
+
+class ChunkerPool(Protocol):
+    """Reads files and cuts them into chunks, outside of this interpreter."""
+
+    async def chunk(self, root: str, paths: Sequence[str], profile: ChunkingProfile) -> list[ChunkedFile | FileProblem]:
+        """Return one result per path (relative to ``root``), in order; one file's trouble never costs another.
+
+        Raises ChunkingFailed only if no worker can be kept alive.
+        """
+
+
+@frozen
+class TreeScan:
+    """What a walk of the working tree found."""
+
+    files: Mapping[str, Signature]
+    """Eligible files: relative path → signature."""
+    skipped: Mapping[str, str]
+    """Files of an indexable type that are not for the index (too large, a link, a name that is not UTF-8) → reason."""
+    unreadable: Mapping[str, str]
+    """Directories that could not be listed → reason: nothing is known of what lies below them."""
+
+
+class SourceTree(Protocol):
+    """The working tree below one workspace's root. No call follows a link or opens anything but a regular file."""
+
+    async def scan(self) -> TreeScan:
+        """Walk the tree by the rules of engine page section 2. Raises WorkspaceUnavailable if the root is gone."""
+
+    async def hashes(self, paths: Sequence[str]) -> dict[str, str | None]:
+        """Read each file now and return path → file hash; None where there is no such readable, eligible file.
+
+        The text behind each hash was the file's content at some instant during this call.
+        """
+
+
+class Ledger(Protocol):
+    """What is known of each file of one workspace; survives kill -9."""
+
+    async def load(self) -> dict[str, FileRecord]:
+        """Return all records by path."""
+
+    async def apply(self, records: Sequence[FileRecord], forget: Sequence[str] = ()) -> None:
+        """Write records and remove paths in one transaction; when this returns a crash does not undo it."""
+
+    async def clear(self) -> None:
+        """Remove every record."""
+
+
+@frozen
+class CacheCounters:
+    """Use of the embedding cache since the cell started, and its size now."""
+
+    hits: int
+    misses: int
+    bytes: int
+
+
+class EmbeddingCache(Protocol):
+    """Vectors by (embedding space, digest of the embedded text). Losing an entry costs an embedding, never a wrong vector."""
+
+    async def get(self, space: str, digests: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """Return the vectors that are there and undamaged, shape [dimension] each."""
+
+    async def put(self, space: str, digests: Sequence[bytes], vectors: Vectors) -> None:
+        """Keep vectors, shape [len(digests), dimension]; makes room by dropping the least recently used."""
+
+    async def counters(self) -> CacheCounters:
+        """Return how it is used and how large it is."""
