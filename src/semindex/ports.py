@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from semindex.model.chunks import ChunkedFile, FileProblem, Signature
+from semindex.model.chunks import ChunkedFile, FileProblem, Signature, UnchangedFile
 from semindex.model.points import Hit, Payload
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile, Role
 from semindex.model.status import FileRecord

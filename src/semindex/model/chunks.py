@@ -62,6 +62,16 @@ class ChunkedFile:
     """Why the file was chunked in a lesser way than its type allows, for example a parser that hung."""
 
 
+@frozen
+class UnchangedFile:
+    """A file that was read and still has the hash that the caller knew."""
+
+    path: str
+    file_hash: str
+    signature: Signature
+    trusted: bool
+
+
 class ProblemKind(StrEnum):
     """What became of a file that could not be chunked."""
 

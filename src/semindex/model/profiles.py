@@ -5,6 +5,10 @@ from enum import StrEnum
 from attrs import frozen
 
 
+CHUNKER_VERSION = 1
+"""Raised when the chunker's output changes, so that files chunked by an older one are chunked again."""
+
+
 class ChunkingProfile(StrEnum):
     """How files become chunks (engine page, section 11)."""
 
@@ -13,6 +17,11 @@ class ChunkingProfile(StrEnum):
 
     EXTENDED = "extended"
     """The same chunks under the same ids, more file types, gap chunks, true line numbers."""
+
+    @property
+    def version(self) -> str:
+        """Return what the ledger records of how a file was chunked."""
+        return f"{self.value}-{CHUNKER_VERSION}"
 
 
 class Role(StrEnum):
