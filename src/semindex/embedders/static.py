@@ -48,10 +48,11 @@ class StaticEmbedder:
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return unit vectors, shape [len(texts), 256]; cancelling takes effect after the slice that is being done."""
-        parts = [await self._embed_slice(texts[:_SLICE], role)]
-        for start in range(_SLICE, len(texts), _SLICE):
-            parts.append(await self._embed_slice(texts[start : start + _SLICE], role))
-        return np.concatenate(parts)
+        first = await self._embed_slice(texts[:_SLICE], role)
+        rest = [
+            await self._embed_slice(texts[start : start + _SLICE], role) for start in range(_SLICE, len(texts), _SLICE)
+        ]
+        return np.concatenate([first, *rest])
 
     async def _embed_slice(self, texts: Sequence[str], role: Role) -> Vectors:
         return await trio.to_thread.run_sync(self._table.embed, texts, role, limiter=self._limiters[role])
