@@ -79,6 +79,12 @@ class StoreRejected(SemindexError):
     code = "store_rejected"
 
 
+class ForeignCollection(StoreRejected):
+    """The collection was made by somebody else; it is neither used nor deleted without an explicit take-over."""
+
+    code = "foreign_collection"
+
+
 class EmbedderUnavailable(SemindexError):
     """The embedder did not answer, or not in time: worth a retry."""
 

@@ -42,6 +42,8 @@ class FileRecord:
     """Profile and version of the chunker that made them."""
     dirty: bool = False
     """The store may hold something else for this path than the record says: delete before anything is written."""
+    inherited: bool = False
+    """In an overlay: the file has the baseline's content, whose points serve it; the delta holds none."""
     reason: str | None = None
     """Why the file is skipped, failed, or chunked in a lesser way."""
 
