@@ -115,9 +115,12 @@ class VectorStore(Protocol):
 class ChunkerPool(Protocol):
     """Reads files and cuts them into chunks, outside of this interpreter."""
 
-    async def chunk(self, root: str, paths: Sequence[str], profile: ChunkingProfile) -> list[ChunkedFile | FileProblem]:
+    async def chunk(
+        self, root: str, paths: Sequence[str], profile: ChunkingProfile, known: Mapping[str, str]
+    ) -> list[ChunkedFile | UnchangedFile | FileProblem]:
         """Return one result per path (relative to ``root``), in order; one file's trouble never costs another.
 
+        ``known`` maps some of the paths to a file hash: a file that still has it is read and hashed, but not chunked.
         Raises ChunkingFailed only if no worker can be kept alive.
         """
 
