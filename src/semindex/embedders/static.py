@@ -23,6 +23,7 @@ PROFILE: Final = EmbeddingProfile(
 )
 """The digest is part of the model's name, so that vectors of two tables can never meet; threshold: the model card."""
 
+_DATA = resources.files("semindex.embedders") / "data"
 _SLICE = 50
 """Texts per call into the thread: longer calls keep the interpreter's lock for more than 5 ms."""
 
@@ -59,9 +60,8 @@ class StaticEmbedder:
 
 
 def _read_table() -> StaticTable:
-    file = resources.files("semindex.embedders") / "data" / TABLE_FILE
     try:
-        content = file.read_bytes()
+        content = (_DATA / TABLE_FILE).read_bytes()
     except OSError as error:
         raise ConfigurationError(
             f"The embedded model's file {TABLE_FILE} cannot be read: install semindex again or configure an endpoint."

@@ -24,7 +24,7 @@ _WINDOW = 50_000
 A word across a window's edge is read as two; texts of an index are far shorter.
 """
 _MEMO_ENTRIES = 50_000
-"""Words whose rows are remembered: 10 MB. The words of a large repository fit; when they do not, the memo starts over."""
+"""Words whose rows are remembered, 20 MB at most. A large repository's words fit; if not, the memo starts over."""
 
 
 class Tokenizer:
