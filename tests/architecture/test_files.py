@@ -1,0 +1,58 @@
+"""Rules for every file of the checkout."""
+
+import ast
+import re
+
+import pytest
+
+from tests.architecture.checkout import ROOT, files, is_text, modules
+
+LONGEST_MODULE = 350
+TEXTS = [path for path in files() if is_text(path)]
+THIS = "tests/architecture/test_files.py"
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", modules("src", "indexctl"))
+def test_a_module_says_what_it_owns_and_stays_small(path: str) -> None:
+    source = read(path)
+
+    assert ast.get_docstring(ast.parse(source))
+    assert len(source.splitlines()) <= LONGEST_MODULE
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_a_text_is_utf8_with_unix_line_ends_and_ends_its_last_line(path: str) -> None:
+    content = (ROOT / path).read_bytes()
+
+    content.decode()
+    assert b"\r" not in content
+    assert content == b"" or content.endswith(b"\n")
+
+
+def test_no_text_names_a_directory_of_the_machine_it_was_written_on() -> None:
+    machine = re.compile(r"(?<![\w.-])/(?:work|root|tmp/w)/")
+    found = [path for path in TEXTS if path != THIS and machine.search(read(path))]
+
+    assert found == []
+
+
+def test_lock_files_hold_names_versions_and_hashes_and_no_address() -> None:
+    for lock in (path for path in files() if path.startswith("requirements/")):
+        assert not re.search(r"://|\.(?:org|com|net|io)\b|^\s*--(?!hash=)", read(lock), flags=re.MULTILINE), lock
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    link = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)[^)]*\)")
+    dead = [
+        (document, target)
+        for document in TEXTS
+        if document.endswith(".md")
+        for target in link.findall(read(document))
+        if not (ROOT / document).parent.joinpath(target).exists()
+    ]
+
+    assert dead == []
