@@ -4,6 +4,7 @@ Each class carries the machine word (``code``) under which it reaches a client; 
 for people: what happened and what to do. Messages never hold tokens, queries or file contents.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 
@@ -107,3 +108,18 @@ class StateUnwritable(SemindexError):
     """The disk is full, or the state directory cannot be written."""
 
     code = "state_unwritable"
+
+
+class StateVersion(SemindexError):
+    """A database of the cell was made by a newer semindex; it is left as it is."""
+
+    code = "state_version"
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """Yield the errors inside a group and the groups within it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error

@@ -4,7 +4,6 @@ from enum import StrEnum
 
 from attrs import frozen
 
-
 CHUNKER_VERSION = 1
 """Raised when the chunker's output changes, so that files chunked by an older one are chunked again."""
 

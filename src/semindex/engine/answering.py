@@ -1,0 +1,66 @@
+"""One search from the question to the answer: take in what changed on disk, embed the query, collect verified hits."""
+
+from collections.abc import Callable
+
+import trio
+from attrs import frozen
+
+from semindex.engine.index import Index
+from semindex.engine.indexer import Tools
+from semindex.engine.search import Candidates, SearchAnswer, SearchRequest, Source, Timings
+from semindex.engine.sweeping import Sweeper
+from semindex.ports import SourceTree
+
+
+@frozen
+class Answerer:
+    """Answers the searches of one workspace."""
+
+    tree: SourceTree
+    tools: Tools
+    index: Index
+    sweeper: Sweeper
+    sources: Callable[[], list[Source]]
+    """Returns the collections to search, as they are now."""
+
+    async def answer(self, request: SearchRequest, *, is_built: bool) -> SearchAnswer:
+        """Answer a query. A first build is not waited for: ``is_built`` is False while it lasts.
+
+        Raises what the embedder, the store and the comparison with the disk raise.
+        """
+        deadline = trio.current_time() + request.fresh_seconds
+        sweep_seconds = embedding_seconds = 0.0
+        while True:
+            began = trio.current_time()
+            if request.fresh and is_built:
+                fresh, pending = await self._take_in(deadline)
+            else:
+                fresh, pending = False, self.index.queue.outstanding()
+            marks, swept = self.index.queue.marks, trio.current_time()
+            vector = await self.tools.scheduler.embed_query(request.query)
+            sweep_seconds += swept - began
+            embedding_seconds += trio.current_time() - swept
+            candidates = Candidates(self.tools.store, self.tree, self.sources(), request)
+            results = await candidates.best(vector)
+            # A baseline that moved meanwhile may have taken away points that this overlay still needed: look again.
+            moved = self.index.baseline is not None and self.index.queue.marks > marks
+            if not (fresh and moved) or trio.current_time() >= deadline:
+                break
+        return SearchAnswer(
+            tuple(results),
+            fresh=fresh and not moved,
+            pending=tuple(pending),
+            withheld=candidates.withheld,
+            timings=Timings(
+                sweep_seconds, embedding_seconds, candidates.store_seconds, candidates.verification_seconds
+            ),
+        )
+
+    async def _take_in(self, deadline: float) -> tuple[bool, list[str]]:
+        """Let the index take in what is on disk now; return whether it has, and if not what is outstanding."""
+        queue = self.index.queue
+        with trio.move_on_at(deadline):
+            await self.sweeper.request()
+            await queue.settled(queue.outstanding())
+            return True, []
+        return False, queue.outstanding()

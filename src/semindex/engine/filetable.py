@@ -1,0 +1,74 @@
+"""The ledger of one workspace in memory: every discovered file with its state, and their counts.
+
+Owns no storage and never yields: all methods are synchronous, so that what they tell is true until the next checkpoint.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from semindex.model.status import FileCounts, FileRecord, FileState
+
+FILES_PER_STEP = 1000
+"""Files that a loop over a table may handle between two checkpoints: a millisecond or two."""
+
+
+class FileTable:
+    """Records by path. ``discovered = indexed + pending + skipped + failed`` holds at all times."""
+
+    def __init__(self, records: Iterable[FileRecord] = ()) -> None:
+        self._records: dict[str, FileRecord] = {}
+        self._states: Counter[FileState] = Counter()
+        self._failed: dict[str, str] = {}
+        self.chunks = 0
+        """Points that the records say are stored."""
+        for record in records:
+            self.put(record)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._records
+
+    def __iter__(self) -> Iterator[FileRecord]:
+        return iter(self._records.values())
+
+    def paths(self) -> list[str]:
+        """Return all paths as they are now."""
+        return list(self._records)
+
+    def get(self, path: str) -> FileRecord | None:
+        """Return the record of a path."""
+        return self._records.get(path)
+
+    def put(self, record: FileRecord) -> None:
+        """Set or replace a record."""
+        self.forget(record.path)
+        self._records[record.path] = record
+        self._states[record.state] += 1
+        self.chunks += record.chunks
+        if record.state is FileState.FAILED:
+            self._failed[record.path] = record.reason or "unknown"
+
+    def forget(self, path: str) -> None:
+        """Remove a record, if there is one."""
+        record = self._records.pop(path, None)
+        if record is None:
+            return
+        self._states[record.state] -= 1
+        self.chunks -= record.chunks
+        self._failed.pop(path, None)
+
+    def counts(self) -> FileCounts:
+        """Return how many files are in each state."""
+        return FileCounts(
+            indexed=self._states[FileState.INDEXED],
+            pending=self._states[FileState.PENDING],
+            skipped=self._states[FileState.SKIPPED],
+            failed=self._states[FileState.FAILED],
+        )
+
+    def failures(self, limit: int) -> tuple[tuple[str, str], ...]:
+        """Return the first failed files with their reasons."""
+        return tuple(islice(self._failed.items(), limit))

@@ -1,0 +1,161 @@
+"""What one workspace has indexed and what it still has to: the ledger in memory, the work queue, the overlay relation.
+
+Everything here is synchronous. In particular a file's hash changes in a baseline, and the file becomes pending in every
+overlay above it, within one step: no search can run between the two (rulings, Fresh).
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from semindex.engine.filetable import FileTable
+from semindex.engine.workqueue import Priority, WorkQueue
+from semindex.model.chunks import Signature
+from semindex.model.points import Payload
+from semindex.model.status import FileRecord, FileState
+from semindex.ports import Vectors
+
+NO_VECTORS: Vectors = np.empty((0, 0), np.float32)
+
+
+@frozen
+class Outcome:
+    """What is to become of one taken path: its final record, and the points that go with it."""
+
+    path: str
+    record: FileRecord | None
+    """None: the file is gone or no longer eligible, so that nothing is left of it."""
+    ids: tuple[str, ...] = ()
+    vectors: Vectors = NO_VECTORS
+    """Shape [len(ids), dimension]."""
+    payloads: tuple[Payload, ...] = ()
+    keeps_points: bool = False
+    """The points stored for the path stay as they are; only the record changes."""
+
+
+@define(eq=False)
+class Index:
+    """The state of one workspace's index."""
+
+    table: FileTable = field(factory=FileTable)
+    queue: WorkQueue = field(factory=WorkQueue)
+    baseline: "Index | None" = None
+    """Of the primary checkout, if this workspace is an overlay."""
+    overlays: list["Index"] = field(factory=list)
+    verdicts: dict[str, str | None] = field(factory=dict)
+    """Paths that are to leave the index: None if gone or ineligible, else the reason why they are skipped."""
+    version: int = 0
+    """Raised by every change of a record."""
+    embedded_chunks: int = 0
+    reused_chunks: int = 0
+
+    def start_over(self, records: Iterable[FileRecord]) -> None:
+        """Begin with these records and nothing outstanding; overlays look again at what they inherited."""
+        self.table = FileTable(records)
+        self.queue.close()
+        self.queue = WorkQueue()
+        self.verdicts = {}
+        self.version += 1
+        for overlay in self.overlays:
+            for record in overlay.table:
+                if record.inherited and record.file_hash != self.hash_of(record.path):
+                    overlay.queue.mark(record.path, Priority.EDIT)
+
+    def hash_of(self, path: str) -> str | None:
+        """Return the hash of the text whose points this index surely holds (itself, not through a baseline)."""
+        record = self.table.get(path)
+        if record is None or record.state is not FileState.INDEXED or record.dirty or record.inherited:
+            return None
+        return record.file_hash
+
+    def inheritable(self, path: str) -> str | None:
+        """Return the hash that the baseline serves for a path."""
+        return self.baseline.hash_of(path) if self.baseline is not None else None
+
+    def expected_hash(self, path: str, chunking: str) -> str | None:
+        """Return the hash with which a file needs no chunking: that of its own points, else the baseline's."""
+        record = self.table.get(path)
+        own = self.hash_of(path)
+        if own is not None and record is not None and record.chunking == chunking:
+            return own
+        return self.inheritable(path)
+
+    def needs_work(self, path: str, signature: Signature, chunking: str, *, retry_failed: bool) -> bool:
+        """Say whether a file that has this signature now has to be read."""
+        record = self.table.get(path)
+        if record is None or record.dirty or record.state is FileState.PENDING:
+            return True
+        if record.state is FileState.FAILED:
+            return retry_failed or record.signature not in (None, signature)
+        if record.signature != signature:
+            return True
+        if record.state is FileState.SKIPPED:
+            return False
+        return record.chunking != chunking or record.inherited != (record.file_hash == self.inheritable(path))
+
+    def note_pending(self, path: str, priority: Priority) -> None:
+        """Record that a file has to be read, and line it up."""
+        if path not in self.table:
+            self._put(FileRecord(path, FileState.PENDING))
+        self.queue.mark(path, priority)
+
+    def begin_write(self, outcomes: Sequence[Outcome]) -> list[FileRecord]:
+        """Mark records whose points are about to be replaced; return them, to be made durable before anything is written."""
+        intents = [
+            evolve(self.table.get(outcome.path) or FileRecord(outcome.path, FileState.PENDING), dirty=True)
+            for outcome in outcomes
+            if not outcome.keeps_points and (outcome.ids or self.has_points(outcome.path))
+        ]
+        self.take_over(intents)
+        return intents
+
+    def has_points(self, path: str) -> bool:
+        """Say whether the store may hold points of this path."""
+        record = self.table.get(path)
+        return record is not None and (record.dirty or record.chunks > 0)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Take over the final record of a path that was written, and settle it."""
+        self.verdicts.pop(outcome.path, None)
+        if outcome.record is not None:
+            self._put(outcome.record)
+        else:
+            self.version += 1
+            self.table.forget(outcome.path)
+            self._tell_overlays([outcome.path])
+        self.queue.settle(outcome.path)
+
+    def note_skipped(self, path: str, reason: str) -> None:
+        """Record a file that the walk leaves out and that has no points."""
+        known = self.table.get(path)
+        if known is None or known.state is not FileState.SKIPPED or known.reason != reason:
+            self._put(FileRecord(path, FileState.SKIPPED, reason=reason))
+
+    def take_over(self, records: Iterable[FileRecord]) -> None:
+        """Replace records, and nothing else."""
+        for record in records:
+            self._put(record)
+
+    def attach(self, overlay: "Index") -> None:
+        """Tell an overlay of every change from now on."""
+        overlay.baseline = self
+        self.overlays.append(overlay)
+
+    def detach(self, overlay: "Index") -> None:
+        """Tell an overlay nothing more."""
+        if overlay in self.overlays:
+            self.overlays.remove(overlay)
+
+    def _put(self, record: FileRecord) -> None:
+        before = self.hash_of(record.path)
+        self.version += 1
+        self.table.put(record)
+        if self.hash_of(record.path) != before:
+            self._tell_overlays([record.path])
+
+    def _tell_overlays(self, paths: Iterable[str]) -> None:
+        for overlay in self.overlays:
+            for path in paths:
+                if path in overlay.table:
+                    overlay.queue.mark(path, Priority.EDIT)

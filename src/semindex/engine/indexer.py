@@ -1,0 +1,261 @@
+"""The pipeline of one workspace: taken paths ▸ chunk ▸ embed ▸ store ▸ settle.
+
+Workers take paths from the queue and hand outcomes to one settler through a bounded channel, so that storing slower than
+parsing makes parsing wait. The settler writes in an order that survives kill -9 at any point: the ledger says "dirty", old
+points are deleted, new ones written, the ledger says what is now stored. Trouble with a dependency is reported and
+waited out; the paths concerned stay outstanding.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+import numpy as np
+import trio
+from attrs import evolve, frozen
+
+from semindex.engine.index import NO_VECTORS, Index, Outcome
+from semindex.engine.scheduler import EmbeddingScheduler
+from semindex.engine.workqueue import Priority
+from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
+from semindex.model.errors import (
+    ChunkingFailed,
+    EmbedderUnavailable,
+    SemindexError,
+    StateUnwritable,
+    StoreRejected,
+    StoreUnavailable,
+)
+from semindex.model.ids import point_id
+from semindex.model.points import chunk_payload
+from semindex.model.profiles import ChunkingProfile
+from semindex.model.status import FileRecord, FileState
+from semindex.ports import ChunkerPool, Ledger, Vectors, VectorStore
+
+logger = logging.getLogger(__name__)
+
+WORKERS = 6
+"""Groups of files of one workspace that are chunked or embedded at the same time."""
+FILES_PER_GROUP = 8
+"""Files chunked by one round trip to a worker process."""
+POINTS_PER_COMMIT = 240
+"""Points after which the settler writes instead of collecting more."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds between tries while a dependency is in trouble: doubling from the first to the longest."""
+
+
+@frozen
+class Tools:
+    """The adapters that a workspace works with."""
+
+    pool: ChunkerPool
+    scheduler: EmbeddingScheduler
+    store: VectorStore
+    ledger: Ledger
+
+
+class Indexer:
+    """Works off the queue of one index until it is closed."""
+
+    def __init__(
+        self,
+        root: str,
+        collection: str,
+        profile: ChunkingProfile,
+        index: Index,
+        tools: Tools,
+        *,
+        prepare: Callable[[], Awaitable[None]],
+        report: Callable[[str | None], None],
+    ) -> None:
+        """Make an indexer.
+
+        ``prepare`` is awaited before the first write (an overlay's collection is made then); ``report`` is called with
+        one sentence when a dependency is in trouble, with None when it has recovered, and after every commit.
+        """
+        self._root = root
+        self._collection = collection
+        self._profile = profile
+        self._index = index
+        self._tools = tools
+        self._prepare = prepare
+        self._report = report
+
+    async def run(self) -> None:
+        """Work until the queue is closed and everything taken from it is settled."""
+        outcomes_in, outcomes_out = trio.open_memory_channel[Outcome](4 * FILES_PER_GROUP)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._settle, outcomes_out)
+            with outcomes_in:
+                for number in range(WORKERS):
+                    lanes = (Priority.EDIT,) if number == 0 else (Priority.EDIT, Priority.BACKFILL)
+                    nursery.start_soon(self._work, lanes, outcomes_in.clone())
+
+    async def _work(self, lanes: Sequence[Priority], outcomes: trio.MemorySendChannel[Outcome]) -> None:
+        with outcomes:
+            pause = FIRST_PAUSE
+            while (taken := await self._index.queue.take(FILES_PER_GROUP, lanes)).paths:
+                try:
+                    left = await self._work_on(taken.paths, taken.priority, outcomes)
+                except ChunkingFailed as error:
+                    left, trouble = list(taken.paths), str(error)
+                else:
+                    trouble = "The embedder does not answer."
+                if not left:
+                    pause = FIRST_PAUSE
+                    continue
+                for path in left:
+                    self._index.queue.give_back(path)
+                self._report(trouble)
+                await trio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _work_on(
+        self, paths: Sequence[str], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
+    ) -> list[str]:
+        """Bring a group of files as far as their outcomes; return the paths that have to be tried again."""
+        verdicts = self._index.verdicts
+        for path in paths:
+            if path in verdicts:
+                await outcomes.send(self._leave(path))
+        paths = [path for path in paths if path not in verdicts]
+        known = {path: known for path in paths if (known := self._index.expected_hash(path, self._profile.version))}
+        files: list[ChunkedFile] = []
+        for result in await self._tools.pool.chunk(self._root, paths, self._profile, known) if paths else ():
+            match result:
+                case ChunkedFile():
+                    files.append(result)
+                case UnchangedFile():
+                    await outcomes.send(self._unchanged(result))
+                case FileProblem():
+                    await outcomes.send(self._problem(result))
+        return await self._embed(files, priority, outcomes)
+
+    async def _embed(
+        self, files: Sequence[ChunkedFile], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
+    ) -> list[str]:
+        chunked = [(file, [(chunk, text) for chunk in file.chunks if (text := chunk.text.strip())]) for file in files]
+        texts = [text for _, chunks in chunked for _, text in chunks]
+        embedded = await self._tools.scheduler.embed_documents(texts, priority)
+        self._index.embedded_chunks += embedded.sent
+        self._index.reused_chunks += len(embedded.vectors) - embedded.sent + len(embedded.errors)
+        left, first = [], 0
+        for file, chunks in chunked:
+            span = range(first, first + len(chunks))
+            first += len(chunks)
+            error = next((embedded.errors[index] for index in span if index in embedded.errors), None)
+            if isinstance(error, EmbedderUnavailable):
+                left.append(file.path)
+            elif error is not None:
+                await outcomes.send(self._rejected(file, error))
+            else:
+                vectors = [embedded.vectors[index] for index in span]
+                await outcomes.send(self._stored(file, [chunk for chunk, _ in chunks], vectors))
+        return left
+
+    def _leave(self, path: str) -> Outcome:
+        reason = self._index.verdicts[path]
+        return Outcome(path, None if reason is None else FileRecord(path, FileState.SKIPPED, reason=reason))
+
+    def _unchanged(self, file: UnchangedFile) -> Outcome:
+        known = self._index.table.get(file.path)
+        signature = file.signature if file.trusted else None
+        if file.file_hash == self._index.inheritable(file.path):
+            return self._inherited(file.path, file.file_hash, signature)
+        if known is not None and self._index.hash_of(file.path) == file.file_hash:
+            known = evolve(known, signature=signature)
+        # Otherwise the baseline has moved on while the file was read, and has marked it again.
+        return Outcome(file.path, known, keeps_points=True)
+
+    def _inherited(self, path: str, file_hash: str, signature: Signature | None) -> Outcome:
+        record = FileRecord(
+            path, FileState.INDEXED, file_hash, signature, chunking=self._profile.version, inherited=True
+        )
+        return Outcome(path, record)
+
+    def _stored(self, file: ChunkedFile, chunks: Sequence[Chunk], vectors: Sequence[Vectors]) -> Outcome:
+        signature = file.signature if file.trusted else None
+        if file.file_hash == self._index.inheritable(file.path):
+            return self._inherited(file.path, file.file_hash, signature)
+        return Outcome(
+            file.path,
+            FileRecord(
+                file.path,
+                FileState.INDEXED,
+                file.file_hash,
+                signature,
+                len(chunks),
+                self._profile.version,
+                reason=file.warning,
+            ),
+            tuple(point_id(chunk.segment_hash) for chunk in chunks),
+            np.stack(vectors) if vectors else NO_VECTORS,
+            tuple(chunk_payload(file.path, file.file_hash, chunk) for chunk in chunks),
+        )
+
+    def _problem(self, problem: FileProblem) -> Outcome:
+        if problem.kind is ProblemKind.GONE:
+            return Outcome(problem.path, None)
+        state = FileState.SKIPPED if problem.kind is ProblemKind.SKIPPED else FileState.FAILED
+        return Outcome(
+            problem.path, FileRecord(problem.path, state, signature=problem.signature, reason=problem.reason)
+        )
+
+    def _rejected(self, file: ChunkedFile, error: SemindexError) -> Outcome:
+        signature = file.signature if file.trusted else None
+        return Outcome(file.path, FileRecord(file.path, FileState.FAILED, signature=signature, reason=str(error)))
+
+    async def _settle(self, outcomes: trio.MemoryReceiveChannel[Outcome]) -> None:
+        with outcomes:
+            async for first in outcomes:
+                batch, points = [first], len(first.ids)
+                while points < POINTS_PER_COMMIT:
+                    try:
+                        batch.append(outcomes.receive_nowait())
+                    except (trio.WouldBlock, trio.EndOfChannel):
+                        break
+                    points += len(batch[-1].ids)
+                await self._commit(batch)
+
+    async def _commit(self, batch: Sequence[Outcome]) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._write(batch)
+            except (StoreUnavailable, StateUnwritable) as error:
+                self._report(str(error))
+                await trio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except StoreRejected as error:
+                await self._isolate(batch, error)
+                return
+            else:
+                break
+        for outcome in batch:
+            self._index.finish(outcome)
+        self._report(None)
+
+    async def _isolate(self, batch: Sequence[Outcome], error: StoreRejected) -> None:
+        """Find the outcome that the store refuses; it alone is reported, and its path stays dirty."""
+        if len(batch) > 1:
+            for outcome in batch:
+                await self._commit([outcome])
+            return
+        logger.error("the store refused the points of one file: %s", error)
+        record = FileRecord(batch[0].path, FileState.FAILED, dirty=True, reason=str(error))
+        await self._commit([Outcome(batch[0].path, record, keeps_points=True)])
+
+    async def _write(self, batch: Sequence[Outcome]) -> None:
+        stale = [o.path for o in batch if not o.keeps_points and self._index.has_points(o.path)]
+        intents = self._index.begin_write(batch)
+        if intents:
+            await self._tools.ledger.apply(intents)
+            await self._prepare()
+        if stale:
+            await self._tools.store.delete_files(self._collection, stale)
+        if ids := [point for o in batch for point in o.ids]:
+            vectors = np.concatenate([o.vectors for o in batch if o.ids])
+            payloads = [payload for o in batch for payload in o.payloads]
+            await self._tools.store.upsert(self._collection, ids, vectors, payloads)
+        await self._tools.ledger.apply(
+            [o.record for o in batch if o.record is not None], [o.path for o in batch if o.record is None]
+        )

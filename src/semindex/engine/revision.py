@@ -1,0 +1,22 @@
+"""A counter that can be waited on: how the engine says that something changed, without saying it to anybody in particular."""
+
+import trio
+
+
+class Revision:
+    """Counts changes. Bumping never waits; many bumps wake a waiter once."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._bumps = trio.lowlevel.ParkingLot()
+
+    def bump(self) -> None:
+        """Note a change."""
+        self.value += 1
+        self._bumps.unpark_all()
+
+    async def beyond(self, seen: int) -> int:
+        """Wait until the counter exceeds ``seen``; return it."""
+        while self.value <= seen:
+            await self._bumps.park()
+        return self.value

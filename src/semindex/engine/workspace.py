@@ -1,0 +1,349 @@
+"""One workspace at work: its tasks, its state, and the order in which they end.
+
+A workspace lives in a nursery of its own. To stop it is to cancel the sources of work, to let what was accepted drain into
+the store within a grace, to close the collection and, when that was asked, to purge it. A failure ends the present life,
+never the siblings: the workspace says what is wrong and tries again after a pause.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+
+import trio
+from attrs import frozen
+
+from semindex.engine.answering import Answerer
+from semindex.engine.collection import CollectionKeeper
+from semindex.engine.filetable import FileTable
+from semindex.engine.index import Index
+from semindex.engine.indexer import Indexer, Tools
+from semindex.engine.revision import Revision
+from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
+from semindex.engine.sweeping import Sweeper, compare
+from semindex.engine.workqueue import Priority
+from semindex.model.errors import NotReady, SemindexError, StoreUnavailable, leaves
+from semindex.model.ids import collection_name
+from semindex.model.profiles import ChunkingProfile
+from semindex.model.status import State, WorkspaceStatus
+from semindex.ports import SourceTree
+
+logger = logging.getLogger(__name__)
+
+FIRST_RETRY, LONGEST_RETRY = 0.5, 300.0
+"""Seconds before a failed workspace tries again: doubling from the first to the longest (service page, section 7)."""
+FAILED_SHARE = 0.1
+"""A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
+SHOWN_FAILURES = 10
+CLOSE_GRACE = 5.0
+"""Seconds for closing a collection while the workspace is being cancelled."""
+
+
+@frozen
+class Limits:
+    """Time limits of a workspace, in seconds."""
+
+    drain_grace: float = 10.0
+    """For accepted work to reach the store once the workspace is stopped."""
+    purge_grace: float = 10.0
+    """For deleting the workspace's data, whatever else is going on."""
+    sweep_interval: float = 300.0
+    """Between two comparisons of the whole tree with the index that nobody asked for."""
+
+
+class _Phase(Enum):
+    STANDBY = auto()
+    OPENING = auto()
+    BUILDING = auto()
+    READY = auto()
+
+
+class Workspace:
+    """Manager of one canonical path."""
+
+    def __init__(
+        self,
+        root: str,
+        tree: SourceTree,
+        tools: Tools,
+        *,
+        chunking: ChunkingProfile,
+        cell_id: str,
+        baseline: "Workspace | None" = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.root = root
+        self.baseline = baseline
+        self.changes = Revision()
+        self.closed = trio.Event()
+        self.index = Index()
+        self._tree = tree
+        self._tools = tools
+        self._chunking = chunking
+        self._limits = limits or Limits()
+        self._keeper = CollectionKeeper(tools.store, collection_name(root), tools.scheduler.profile, chunking, cell_id)
+        self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
+        self._answerer = Answerer(tree, tools, self.index, self._sweeper, self._sources)
+        self._phase = _Phase.OPENING
+        self._error: str | None = None
+        self._trouble: str | None = None
+        self._first_sweep = trio.Event()
+        self._stopping = trio.Event()
+        self._purge = False
+        self._verdict: str | None = None
+        """Why the last build counts as failed."""
+        self.purged = False
+
+    # What others may ask for
+
+    def stop(self, *, purge: bool) -> None:
+        """Ask for the end; ``closed`` says when it came. Once a purge was asked for, it stays asked for."""
+        self._purge |= purge
+        self._stopping.set()
+
+    def status(self) -> WorkspaceStatus:
+        """Return a snapshot."""
+        index, state = self.index, self._state()
+        return WorkspaceStatus(
+            path=self.root,
+            state=state,
+            message=self._message(state),
+            files=index.table.counts(),
+            processed=index.queue.settled_in_run,
+            total=index.queue.marked_in_run,
+            chunks=index.table.chunks,
+            embedded_chunks=index.embedded_chunks,
+            reused_chunks=index.reused_chunks,
+            last_error=self._error or self._trouble,
+            failed_files=index.table.failures(SHOWN_FAILURES),
+        )
+
+    async def settled(self) -> WorkspaceStatus:
+        """Wait until the index is complete or cannot be completed now."""
+        while (status := self.status()).state not in (State.INDEXED, State.ERROR):
+            await self.changes.beyond(self.changes.value)
+        return status
+
+    async def sweep(self, *, full: bool = True) -> None:
+        """Compare the whole tree with the index now. Raises what hindered it."""
+        await self._sweeper.request(full=full)
+
+    async def completed(self) -> None:
+        """Wait until a build is finished: at once, unless none ever was."""
+        while self._phase is not _Phase.READY:
+            await self.changes.beyond(self.changes.value)
+
+    async def search(self, request: SearchRequest) -> SearchAnswer:
+        """Answer a query. Raises NotReady, and what the embedder and the store raise."""
+        self._require_searchable()
+        return await self._answerer.answer(request, is_built=self._phase is _Phase.READY)
+
+    # The life of the workspace
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Work until stopped. Failures stay inside; only cancellation ends it otherwise."""
+        pause = FIRST_RETRY
+        task_status.started()
+        try:
+            while not self._stopping.is_set():
+                began = trio.current_time()
+                await self._live()
+                if trio.current_time() - began > LONGEST_RETRY:
+                    pause = FIRST_RETRY
+                with trio.move_on_after(pause):
+                    await self._stopping.wait()
+                pause = min(2 * pause, LONGEST_RETRY)
+        finally:
+            with trio.move_on_after(self._limits.purge_grace, shield=True) as scope:
+                if self._purge:
+                    await self._purge_data()
+            if scope.cancelled_caught:
+                self._fail(f"Deleting the data took longer than {self._limits.purge_grace:g} seconds.")
+            self.closed.set()
+            self.changes.bump()
+
+    async def _live(self) -> None:
+        """Open, index and watch over the tree until stopped or until something fails."""
+        try:
+            await self._work()
+        except* SemindexError as group:
+            self._fail(str(next(leaves(group))))
+            logger.warning("workspace failed: %s", self._error)
+        except* Exception as group:
+            self._fail(f"An unexpected {type(next(leaves(group))).__name__} ended the indexing; see the log.")
+            logger.exception("workspace failed")
+
+    async def _work(self) -> None:
+        if not await self._unless_stopping(self._open):
+            return
+        indexer = Indexer(
+            self.root,
+            self._keeper.name,
+            self._chunking,
+            self.index,
+            self._tools,
+            prepare=self._keeper.ensure,
+            report=self._report,
+        )
+        try:
+            async with trio.open_nursery() as sinks:
+                sinks.start_soon(indexer.run)
+                async with trio.open_nursery() as sources:
+                    sources.start_soon(self._sweeper.run)
+                    sources.start_soon(self._finish_builds)
+                    await self._stopping.wait()
+                    sources.cancel_scope.cancel(reason="the workspace is stopped")
+                self.index.queue.close()
+                grace = 0.0 if self._purge else self._limits.drain_grace
+                sinks.cancel_scope.deadline = trio.current_time() + grace
+        finally:
+            if self.baseline is not None:
+                self.baseline.index.detach(self.index)
+            with trio.move_on_after(CLOSE_GRACE, shield=True):
+                await self._close_collection()
+
+    async def _open(self) -> None:
+        self._enter(_Phase.OPENING)
+        if self.baseline is not None:
+            self._enter(_Phase.STANDBY)
+            await self.baseline.completed()
+            self._enter(_Phase.OPENING)
+        records = list((await self._tools.ledger.load()).values())
+        opened = await self._keeper.open(FileTable(records))
+        if opened.is_new:
+            # Nothing is stored, so that only records without points of their own still mean anything.
+            lost = [record.path for record in records if not record.inherited]
+            await self._tools.ledger.apply([], lost)
+            records = [record for record in records if record.inherited]
+        if self.baseline is None:
+            await self._keeper.ensure()
+        self.index.start_over(records)
+        self.index.take_over(opened.repairs)
+        if self.baseline is not None:
+            self.baseline.index.attach(self.index)
+        self._error, self._first_sweep = None, trio.Event()
+        self._enter(_Phase.READY if opened.is_complete and self.baseline is None else _Phase.BUILDING)
+
+    async def _sweep(self, full: bool) -> None:
+        is_first = not self._first_sweep.is_set()
+        try:
+            scan = await self._tree.scan()
+        except SemindexError as error:
+            self._fail(str(error))
+            raise
+        priority = Priority.BACKFILL if is_first else Priority.EDIT
+        await compare(scan, self.index, self._chunking.version, priority, retry_failed=full or is_first)
+        self._error = None
+        self._first_sweep.set()
+        self.changes.bump()
+
+    async def _finish_builds(self) -> None:
+        """Note in the collection that a build is complete, and let the store build its search structures."""
+        await self._first_sweep.wait()
+        while True:
+            await self.index.queue.idle()
+            marks = self.index.queue.marks
+            if self._phase is _Phase.BUILDING and self._keeper.exists:
+                await self._keeper.describe(complete=True)
+            self._verdict = self._judge_build()
+            self._enter(_Phase.READY)
+            if self._keeper.exists:
+                await self._tools.store.flush(self._keeper.name)
+                await self._tools.store.optimize(self._keeper.name)
+            await self.index.queue.marked_beyond(marks)
+
+    def _judge_build(self) -> str | None:
+        files = self.index.table.counts()
+        if files.failed <= FAILED_SHARE * (files.indexed + files.failed):
+            return None
+        path, reason = self.index.table.failures(1)[0]
+        return f"{files.failed} of {files.discovered} files could not be indexed, for example {path}: {reason}"
+
+    # How it ends
+
+    async def _unless_stopping(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Do something that a stop cancels; return whether it was done."""
+        done = False
+        async with trio.open_nursery() as nursery:
+
+            async def cancel() -> None:
+                await self._stopping.wait()
+                nursery.cancel_scope.cancel(reason="the workspace is stopped")
+
+            nursery.start_soon(cancel)
+            await work()
+            done = True
+            nursery.cancel_scope.cancel(reason="done")
+        return done
+
+    async def _close_collection(self) -> None:
+        if self._keeper.exists:
+            try:
+                await self._tools.store.close(self._keeper.name)
+            except SemindexError as error:
+                logger.warning("a collection was not closed: %s", error)
+
+    async def _purge_data(self) -> None:
+        """Delete collection and ledger, and ask the store whether they are gone."""
+        try:
+            await self._tools.store.drop(self._keeper.name)
+            if await self._tools.store.describe(self._keeper.name) is not None:
+                raise StoreUnavailable(f"The collection {self._keeper.name} is still there after its deletion.")
+            await self._tools.ledger.clear()
+            self.purged = True
+        except SemindexError as error:
+            self._fail(str(error))
+
+    # What it says of itself
+
+    def _enter(self, phase: _Phase) -> None:
+        self._phase = phase
+        self.changes.bump()
+
+    def _fail(self, reason: str) -> None:
+        self._error = reason
+        self.changes.bump()
+
+    def _report(self, trouble: str | None) -> None:
+        self._trouble = trouble
+        self.changes.bump()
+
+    def _state(self) -> State:
+        if self._error or self._verdict:
+            return State.ERROR
+        if self._phase is _Phase.STANDBY:
+            return State.STANDBY
+        return State.INDEXED if self._phase is _Phase.READY and not self.index.queue else State.INDEXING
+
+    def _message(self, state: State) -> str:
+        queue = self.index.queue
+        match state:
+            case State.ERROR:
+                return self._error or self._verdict or ""
+            case State.STANDBY:
+                return "Waiting for the primary worktree index to become available."
+            case State.INDEXED:
+                return "Index up-to-date."
+            case State.INDEXING if self._trouble:
+                return f"{self._trouble} Trying again."
+            case State.INDEXING if not queue:
+                return "Checking for new or modified files..."
+            case State.INDEXING:
+                share = round(100 * queue.settled_in_run / max(1, queue.marked_in_run))
+                return f"Indexed {queue.settled_in_run} / {queue.marked_in_run} files ({share}%)."
+
+    # How it answers
+
+    def _require_searchable(self) -> None:
+        state = self._state()
+        if self._stopping.is_set() or state in (State.STANDBY, State.ERROR) or self._phase is _Phase.OPENING:
+            raise NotReady(
+                f"Code index is not ready for search. Current state: {state}. {self._message(state)}".strip()
+            )
+        if self.baseline is not None and self._phase is not _Phase.READY:
+            raise NotReady("Worktree index reconciliation is not complete. Try again in a moment.")
+
+    def _sources(self) -> list[Source]:
+        if self.baseline is None:
+            return [Source(self._keeper.name, lambda _hit: True)]
+        delta = self._keeper.name if self._keeper.exists else None
+        return overlay_sources(self.index, delta, collection_name(self.baseline.root))
