@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from semindex import __version__
-from semindex.model.errors import SemindexError
+from semindex.model.errors import SemindexError, leaves
 
 COMMANDS: tuple[ModuleType, ...] = ()
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = chosen.run(chosen)
         sys.stdout.flush()
     except* SemindexError as group:
-        sys.stderr.write(f"semindex: {_first(group)}\n")
+        sys.stderr.write(f"semindex: {next(leaves(group))}\n")
         code = REFUSED
     except* BrokenPipeError:
         # Else the interpreter, flushing at exit, would complain about the same pipe once more.
@@ -52,11 +52,3 @@ def _parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         command.add_parser(subparsers)
     return parser
-
-
-def _first(group: BaseExceptionGroup[SemindexError]) -> SemindexError:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, SemindexError)
-    return error
