@@ -1,0 +1,6 @@
+; Zig.
+
+(function_declaration) @function
+
+(variable_declaration
+  (identifier) @variable) @variable
