@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from semindex import __version__
+from semindex.commands import try_
 from semindex.model.errors import SemindexError, leaves
 
-COMMANDS: tuple[ModuleType, ...] = ()
+COMMANDS: tuple[ModuleType, ...] = (try_,)
 
 REFUSED = 1
 INTERRUPTED = 130

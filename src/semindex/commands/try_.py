@@ -1,0 +1,175 @@
+"""``semindex try``: index a directory and answer one question about it, with no configuration and no server.
+
+A cell is kept per directory below the cache directory, so that a second run only takes in what changed.
+"""
+
+import argparse
+import json
+import shlex
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from semindex.model.errors import ScanFailed
+from semindex.model.status import State
+
+if TYPE_CHECKING:
+    from semindex.engine.search import SearchAnswer
+    from semindex.engine.workspace import Workspace
+    from semindex.model.points import Hit
+    from semindex.model.status import WorkspaceStatus
+
+SHOWN_LINES = 3
+"""Lines of each match that are printed."""
+WIDTH = 110
+"""Characters of each line that are printed."""
+REFRESH = 0.1
+"""Seconds between two looks at the progress."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "try",
+        help="index a directory and answer one question about it",
+        description="Index a directory, with a progress bar, and print the best matches for a question in plain words. "
+        "The index is kept below the cache directory, so that the next run only takes in what changed.",
+    )
+    parser.add_argument("path", metavar="PATH", help="the directory, usually a repository")
+    parser.add_argument("query", metavar="QUERY", help="what to look for, in plain words")
+    parser.add_argument("-n", "--max-results", type=_count, default=5, help="matches to print, 1 to 50 (default: 5)")
+    parser.add_argument("--fresh", action="store_true", help="forget what an earlier run has indexed")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    parser.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 50:
+        raise ValueError
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    import trio
+
+    return trio.run(_try, arguments)
+
+
+async def _try(arguments: argparse.Namespace) -> int:
+    """Answer, unless a signal comes first; then everything is ended in order and nothing is left running."""
+    import trio
+
+    code = 128 + signal.SIGINT
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                nonlocal code
+                code = 128 + await anext(signals)
+                nursery.cancel_scope.cancel(reason="interrupted")
+
+            nursery.start_soon(watch)
+            code = await _answer(arguments)
+            nursery.cancel_scope.cancel(reason="done")
+    return code
+
+
+async def _answer(arguments: argparse.Namespace) -> int:
+    from semindex.config import CellConfig, cache_home
+    from semindex.engine.search import SearchRequest
+    from semindex.files.roots import resolve_workspace_root
+    from semindex.model.ids import collection_name
+    from semindex.service import open_cell
+
+    root = resolve_workspace_root(arguments.path)
+    home = cache_home() / "try" / collection_name(root)
+    if arguments.fresh:
+        shutil.rmtree(home, ignore_errors=True)
+    config = CellConfig(home / "state", home / "cache")
+    async with open_cell(config) as cell:
+        workspace = await cell.start_workspace(root)
+        status = await _follow(workspace)
+        if status.state is State.ERROR:
+            raise ScanFailed(status.message)
+        request = SearchRequest(
+            arguments.query,
+            max_results=arguments.max_results,
+            candidates=config.indexing.search_max_results,
+            min_score=cell.min_score,
+        )
+        answer = await workspace.search(request)
+        status = workspace.status()
+        workspace.stop(purge=False)
+    if arguments.json:
+        sys.stdout.write(json.dumps(_as_json(root, arguments.query, status, answer), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(_as_text(root, arguments.query, status, answer))
+    return 0
+
+
+async def _follow(workspace: "Workspace") -> "WorkspaceStatus":
+    """Show progress until the index is complete or cannot be completed now; return the status of then."""
+    import trio
+
+    from semindex.commands.progress import IndexProgress
+
+    with IndexProgress() as progress:
+        while (status := workspace.status()).state not in (State.INDEXED, State.ERROR):
+            progress.show(status)
+            await workspace.changes.beyond(workspace.changes.value)
+            await trio.sleep(REFRESH)
+        progress.show(status)
+    return status
+
+
+def _as_json(root: str, query: str, status: "WorkspaceStatus", answer: "SearchAnswer") -> dict[str, Any]:
+    return {
+        "path": root,
+        "query": query,
+        "state": status.state,
+        "files": {
+            "discovered": status.files.discovered,
+            "indexed": status.files.indexed,
+            "skipped": status.files.skipped,
+            "failed": status.files.failed,
+        },
+        "chunks": status.chunks,
+        "fresh": answer.fresh,
+        "results": [
+            {
+                "filePath": hit.file_path,
+                "startLine": hit.start_line,
+                "endLine": hit.end_line,
+                "score": round(hit.score, 4),
+                "codeChunk": hit.code_chunk,
+            }
+            for hit in answer.results
+        ],
+    }
+
+
+def _as_text(root: str, query: str, status: "WorkspaceStatus", answer: "SearchAnswer") -> str:
+    lines = [f"{status.files.indexed:,} files, {status.chunks:,} chunks in {root}", f"Question: {query}", ""]
+    for hit in answer.results:
+        lines += _hit_as_lines(hit)
+    if not answer.results:
+        lines += ["Nothing here is close enough to the question. Try other words, or fewer.", ""]
+    for path, reason in status.failed_files:
+        lines.append(f"Not indexed: {path}: {reason}")
+    lines += ["For agents and editors, keep it running and up to date:", f"  semindex serve --root {shlex.quote(root)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _hit_as_lines(hit: "Hit") -> list[str]:
+    shown = [line.rstrip() for line in hit.code_chunk.splitlines() if line.strip()][:SHOWN_LINES]
+    indent = min(len(line) - len(line.lstrip()) for line in shown)
+    place = f"{hit.file_path}:{hit.start_line}-{hit.end_line}"
+    return [f"{printable(place)}  {hit.score:.2f}", *(f"    {printable(line[indent:])[:WIDTH]}" for line in shown), ""]
+
+
+def printable(text: str) -> str:
+    """Return text without what would move a terminal's cursor: a repository must not be able to paint on the screen."""
+    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in text)
