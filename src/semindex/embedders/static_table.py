@@ -66,7 +66,7 @@ class StaticTable:
 
         Reads the rows of all texts in one step, so a call should have tens of texts, not thousands.
         """
-        bags = [Counter(self.tokenizer.rows(text)) for text in texts]
+        bags = [Counter(self.tokenizer.rows(text) or [0]) for text in texts]
         tokens = np.array([row for bag in bags for row in bag], np.intp)
         counts = np.array([count for bag in bags for count in bag.values()], np.float32)
         weights = self.weights[role][tokens] * counts**self.damping

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 BUCKETS: Final = 256
-"""The table's first rows: row 0 stands for a text without any token, the others are shared by unknown characters."""
+"""The table's first rows: unknown characters share them, all but row 0, which stands for a text without any token."""
 
 _LATIN = r"[a-z]+|[A-Z](?:[a-z]+|[A-Z]*(?![a-z]))|\d+"
 _ASCII_WORD = re.compile(_LATIN, re.ASCII)
@@ -37,7 +37,7 @@ class Tokenizer:
         self._memo: dict[str, tuple[int, ...]] = {}
 
     def rows(self, text: str) -> list[int]:
-        """Return the table rows of a text, in order; a text without letters and digits gives row 0."""
+        """Return the table rows of a text, in order; none for a text without letters and digits."""
         rows: list[int] = []
         memo = self._memo
         for word in _cut(text):
@@ -47,7 +47,7 @@ class Tokenizer:
                 if len(word) <= _LONGEST_WORD:
                     self._remember(word, known)
             rows.extend(known)
-        return rows or [0]
+        return rows
 
     def _remember(self, word: str, rows: tuple[int, ...]) -> None:
         if len(self._memo) >= _MEMO_ENTRIES:
