@@ -1,0 +1,100 @@
+"""The directories of the embedded store: one per collection, each with a record of what made it.
+
+Owns their names, the record file, setting a damaged one aside, and deleting one so that it stays deleted. Knows nothing
+of the engine, which keeps its own files in the same directory. Used by the worker; imports the standard library only.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+RECORD_NAME = "semindex.json"
+
+LAYOUT = 1
+"""Version of what we make of the engine: vector and index parameters, and this record."""
+
+
+class Record(NamedTuple):
+    """What the record file of a collection says."""
+
+    engine: str
+    """Version of the engine that wrote the directory."""
+    dimension: int
+    token: str
+    """Names the call that created the collection, so that its repetition is told from a second creation."""
+    ready: bool = False
+    """False from the start of a creation to its end: nothing was ever stored."""
+    removed: int = 0
+    """Points deleted or replaced since the last optimisation."""
+    layout: int = LAYOUT
+
+
+def read_record(directory: Path) -> Record | None:
+    """Read the record of a directory; None if there is none that can be understood."""
+    try:
+        return Record(**json.loads((directory / RECORD_NAME).read_bytes()))
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+        return None
+
+
+def write_record(directory: Path, record: Record) -> None:
+    """Replace the record of a directory at once, and durably."""
+    temporary = directory / (RECORD_NAME + ".new")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(record._asdict(), file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / RECORD_NAME)
+    _sync(directory)
+
+
+def begin(directory: Path, record: Record) -> None:
+    """Make the directory of a collection that is about to be created."""
+    discard(directory)
+    directory.mkdir(mode=0o700, parents=True)
+    _sync(directory.parent)
+    write_record(directory, record)
+
+
+def set_aside(directory: Path) -> Path:
+    """Rename a directory to the first free ``<name>.bad-<n>``, which nothing here ever deletes; return the new path."""
+    number = 1
+    while (aside := directory.with_name(f"{directory.name}.bad-{number}")).exists():
+        number += 1
+    directory.rename(aside)
+    _sync(directory.parent)
+    return aside
+
+
+def discard(directory: Path) -> bool:
+    """Delete a directory; return whether there was one, or what a deletion that was cut short left of one.
+
+    It loses its name first, so that no later start takes the rest of it for a collection.
+    """
+    doomed = directory.with_name(directory.name + ".dropped")
+    existed = doomed.exists()
+    if existed:
+        shutil.rmtree(doomed)
+    if directory.exists():
+        existed = True
+        directory.rename(doomed)
+        _sync(directory.parent)
+        shutil.rmtree(doomed)
+    return existed
+
+
+def names(root: Path) -> list[str]:
+    """Return the names of all collections, sorted; a name with a dot in it is no collection's."""
+    if not root.exists():
+        return []
+    return sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and "." not in entry.name)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,150 @@
+"""Keeps a worker of the embedded store alive, and carries calls through its deaths.
+
+Owns the restart with growing delays, the retry of calls that were under way, their deadline, and the account of all
+this for the status page. Every operation is idempotent, which is why a call that may have been done is done again.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from semindex.model.errors import StoreUnavailable
+from semindex.stores.edge_connection import Connection, WorkerLost, cause_of_death, logger, start_worker
+from semindex.stores.edge_protocol import Frame, Settings
+
+CALL_DEADLINE = 30.0
+"""Seconds for one call with its retry; the slowest seen took three, on a loaded machine."""
+
+FIRST_DELAY = 0.1
+LONGEST_DELAY = 5.0
+"""Seconds between a death and the next start: the first, and the limit of its doubling."""
+
+DEATHS_TOLERATED = 5
+DEATH_WINDOW = 60.0
+"""From so many deaths within so many seconds on, calls that find no worker fail at once instead of waiting for one."""
+
+TRIES = 2
+
+
+@frozen
+class WorkerHealth:
+    """State of the worker now."""
+
+    alive: bool
+    restarts: int
+    """Deaths since the store was opened."""
+    last_error: str | None
+    """Why the worker last died."""
+    last_latency: float | None
+    """Seconds that the latest answered call took."""
+
+
+class WorkerSupervisor:
+    """At most one worker at a time, started again whenever it dies."""
+
+    def __init__(self, settings: Settings, *, call_deadline: float = CALL_DEADLINE) -> None:
+        """Start nothing: :meth:`run` does."""
+        self._settings = settings
+        self._call_deadline = call_deadline
+        self._connection: Connection | None = None
+        self._changed = trio.Event()
+        self._closed = False
+        self._deaths: deque[float] = deque()
+        self._restarts = 0
+        self._last_error: str | None = None
+        self._last_latency: float | None = None
+
+    @property
+    def health(self) -> WorkerHealth:
+        """Return a snapshot."""
+        return WorkerHealth(self._connection is not None, self._restarts, self._last_error, self._last_latency)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep a worker alive until cancelled; then it closes its collections first. Started: calls are taken, and wait."""
+        task_status.started()
+        try:
+            while True:
+                try:
+                    cause = await self._serve()
+                except OSError as error:
+                    cause = f"it could not be started: {error}"
+                self._bury(cause)
+                await trio.sleep(min(FIRST_DELAY * 2 ** (len(self._deaths) - 1), LONGEST_DELAY))
+        finally:
+            self._closed = True
+            self._set_connection(None)
+
+    async def call(self, operation: str, collection: str, arguments: Mapping[str, Any], blob: bytes) -> Frame:
+        """Have the worker do something and return its reply. Raises StoreUnavailable.
+
+        A worker that has said nothing at all during the whole time that a call may take hangs, and is killed.
+        """
+        began = trio.current_time()
+        body = {"operation": operation, "collection": collection, "arguments": arguments}
+        try:
+            with trio.fail_after(self._call_deadline):
+                reply = await self._ask(body, blob)
+        except trio.TooSlowError:
+            if self._connection is not None and self._connection.last_heard <= began:
+                self._connection.kill()
+            message = f"The embedded vector store did not {operation} within {self._call_deadline:g} s; try again."
+            raise StoreUnavailable(message) from None
+        self._last_latency = trio.current_time() - began
+        return reply
+
+    async def _ask(self, body: object, blob: bytes) -> Frame:
+        tries = 0
+        while True:
+            connection = await self._connected()
+            try:
+                return await connection.ask(body, blob)
+            except WorkerLost:
+                tries += 1
+                if tries == TRIES:
+                    message = f"The embedded vector store failed twice during one call ({self._last_error})."
+                    raise StoreUnavailable(message) from None
+
+    async def _connected(self) -> Connection:
+        """Return a worker that is ready, or wait for one."""
+        await trio.lowlevel.checkpoint()
+        while self._connection is None:
+            if self._closed:
+                raise StoreUnavailable("The embedded vector store is closed.")
+            if self._recent_deaths() >= DEATHS_TOLERATED:
+                raise StoreUnavailable(
+                    f"The embedded vector store's worker died {len(self._deaths)} times "
+                    f"in {DEATH_WINDOW:.0f} s ({self._last_error}); it is being restarted."
+                )
+            await self._changed.wait()
+        return self._connection
+
+    async def _serve(self) -> str:
+        """Run one worker until it dies; return why it did. Raises OSError if none can be started."""
+        async with start_worker(self._settings) as process:
+            connection = Connection(process)
+            try:
+                await connection.run(self._set_connection)
+            finally:
+                self._set_connection(None)
+        return cause_of_death(process.returncode, connection.last_words)
+
+    def _set_connection(self, connection: Connection | None) -> None:
+        self._connection = connection
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def _bury(self, cause: str) -> None:
+        self._restarts += 1
+        self._last_error = cause
+        self._deaths.append(trio.current_time())
+        self._recent_deaths()
+        logger.warning("embedded store: the worker died, %s; starting another", cause)
+        self._set_connection(None)
+
+    def _recent_deaths(self) -> int:
+        while self._deaths and self._deaths[0] < trio.current_time() - DEATH_WINDOW:
+            self._deaths.popleft()
+        return len(self._deaths)

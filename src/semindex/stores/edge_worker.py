@@ -1,0 +1,118 @@
+"""The child process of the embedded vector store: ``python -m semindex.stores.edge_worker``.
+
+Owns the process, its arguments, signals and pipes. One thread answers one request after another until its standard
+input ends. With ``optimize`` as its first argument it builds the search structures of one collection instead, and
+exits.
+"""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import sys
+from typing import Any, BinaryIO
+
+from semindex.stores.edge_engine import FoundVectors, Refused, Shards, may_pass
+from semindex.stores.edge_protocol import READY, ErrorKind, Frame, Settings, encode, read_frame
+
+OPTIMIZER_NICENESS = 10
+
+STORE_OPERATIONS = frozenset({"create", "close", "drop", "names"})
+"""Methods of :class:`Shards` that a request may name; all but the last are given the collection."""
+
+SHARD_OPERATIONS = frozenset(
+    {"dimension", "upsert", "delete", "query", "vectors", "payload", "tally", "count", "gauge", "flush"}
+)
+"""Methods of :class:`~semindex.stores.edge_engine.Shard` that a request may name."""
+
+
+def answer(shards: Shards, frame: Frame) -> bytes:
+    """Do what a request asks for and return the frame of the reply."""
+    request = frame.json()
+    try:
+        outcome = _perform(shards, request, frame.blob)
+    except Refused as refusal:
+        return encode(frame.number, {"error": refusal.kind, "message": str(refusal)})
+    except Exception as error:  # noqa: BLE001 - the engine raises nothing more precise
+        return encode(frame.number, _failure(shards, request, error))
+    if isinstance(outcome, FoundVectors):
+        return encode(frame.number, {"result": outcome.ids}, outcome.vectors)
+    return encode(frame.number, {"result": outcome})
+
+
+def _perform(shards: Shards, request: dict[str, Any], blob: bytes) -> object:
+    operation, collection, arguments = request["operation"], request["collection"], request["arguments"]
+    if blob:
+        arguments["vectors"] = memoryview(blob).cast("f")
+    if operation in SHARD_OPERATIONS:
+        return getattr(shards.get(collection), operation)(**arguments)
+    if operation in STORE_OPERATIONS:
+        return getattr(shards, operation)(*([collection] if collection else []), **arguments)
+    raise Refused(ErrorKind.REJECTED, f"There is no operation {operation}.")
+
+
+def _failure(shards: Shards, request: dict[str, Any], error: Exception) -> dict[str, str]:
+    """Make an error reply. After trouble with its files a shard is closed, and loaded afresh when next needed."""
+    message = f"The embedded vector store failed in {request['operation']}: {error}"
+    if not may_pass(error):
+        return {"error": ErrorKind.REJECTED, "message": message}
+    with contextlib.suppress(Exception):
+        shards.close(request["collection"])
+    return {"error": ErrorKind.UNAVAILABLE, "message": message}
+
+
+def die_with(lifeline: int) -> None:
+    """Have the kernel end this process when the other end of a pipe closes, even within a call of the engine.
+
+    ``PR_SET_PDEATHSIG`` would not do: it follows the thread that started the process, and Trio's threads come and go.
+    Where the signal is ignored by default (macOS), the end of the standard input has to do.
+    """
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    watch = select.poll()
+    watch.register(lifeline, 0)
+    if watch.poll(0):
+        sys.exit("the service ended before its worker began")
+
+
+def serve(settings: Settings, requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer requests until there are no more, then close every collection."""
+    shards = Shards(settings)
+    with contextlib.suppress(BrokenPipeError):
+        replies.write(encode(READY, {"result": None}))
+        replies.flush()
+        while (frame := read_frame(requests)) is not None:
+            replies.write(answer(shards, frame))
+            replies.flush()
+    shards.close_all()
+
+
+def optimize(settings: Settings, collection: str) -> None:
+    """Build the search structures of one collection."""
+    os.nice(OPTIMIZER_NICENESS)
+    shards = Shards(settings)
+    shards.get(collection).optimize()
+    shards.close_all()
+
+
+def main() -> None:
+    """Run as ``edge_worker serve SETTINGS`` or ``edge_worker optimize SETTINGS COLLECTION``.
+
+    A worker that serves ends with its input: signals for the whole service must not cut short what it drains.
+    """
+    settings = Settings.from_json(sys.argv[2])
+    die_with(settings.lifeline)
+    if sys.argv[1] == "optimize":
+        optimize(settings, sys.argv[3])
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(settings, sys.stdin.buffer, replies)
+
+
+if __name__ == "__main__":
+    main()

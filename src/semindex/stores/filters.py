@@ -1,0 +1,76 @@
+"""Filters of the vector stores, as the JSON objects of Qdrant's REST interface.
+
+Owns which payload keys are indexed and how the engine's questions become conditions on those keys alone: a strict
+server refuses a condition on any other key. A server gets the objects as they are; the embedded engine's worker
+translates them. Pure functions, no I/O.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from semindex.model.points import INDEXED_SEGMENTS, METADATA_TYPE
+
+Filter = Mapping[str, Any]
+
+INDEXED_KEYS = ("type", "filePath", *(f"pathSegments.{index}" for index in range(INDEXED_SEGMENTS)))
+"""Keys with a keyword index; made before the first point, since search structures are built to follow them."""
+
+HIT_FIELDS = ("filePath", "fileHash", "codeChunk", "startLine", "endLine", "segmentHash")
+"""Payload fields of which a :class:`~semindex.model.points.Hit` is made."""
+
+SEARCH_EF = 128
+"""Candidates that a search keeps while it walks the HNSW graph (engine page, section 8)."""
+
+DELETES_PER_REQUEST = 50
+"""Paths of one delete request: servers time out on larger ones."""
+
+EXCLUDES_PER_FILTER = 10_000
+"""Excluded paths that go into a filter; encoding many more would hold the event loop for too long."""
+
+CHUNKS_ONLY: Filter = {"must_not": [{"key": "type", "match": {"value": METADATA_TYPE}}]}
+"""Every point but the metadata point."""
+
+
+def delete_filters(paths: Sequence[str]) -> Iterator[Filter]:
+    """Yield filters that together match the points of exactly these files; none for no path, and none is empty.
+
+    Segments find a file's points fast, its full path keeps those of ``a/b/c`` when the file ``a/b`` goes.
+    """
+    for start in range(0, len(paths), DELETES_PER_REQUEST):
+        yield {"should": [_file(path) for path in paths[start : start + DELETES_PER_REQUEST]]}
+
+
+def search_filter(segments: Sequence[str], exclude: Collection[str]) -> Filter:
+    """Return the filter of a search: chunks below the first indexed segments, without those of excluded files."""
+    must_not = [*CHUNKS_ONLY["must_not"]]
+    if exclude:
+        must_not.append({"key": "filePath", "match": {"any": sorted(exclude)}})
+    return {"must": _segments(segments), "must_not": must_not}
+
+
+def only_ids(base: Filter, ids: Sequence[str]) -> Filter:
+    """Return the filter that matches what ``base`` does among the points of these ids."""
+    return {**base, "must": [*base.get("must", ()), {"has_id": list(ids)}]}
+
+
+def lies_below(path: str, segments: Sequence[str]) -> bool:
+    """Say whether a path begins with these segments, be they a directory's or the file's own."""
+    return path.split("/")[: len(segments)] == list(segments)
+
+
+def score_threshold(min_score: float) -> float:
+    """Return the threshold that keeps a score of exactly ``min_score``, since the engine drops what equals its own."""
+    return float(np.nextafter(np.float32(min_score), np.float32(-np.inf)))
+
+
+def _file(path: str) -> Filter:
+    return {"must": [*_segments(path.split("/")), {"key": "filePath", "match": {"value": path}}]}
+
+
+def _segments(segments: Sequence[str]) -> list[Filter]:
+    return [
+        {"key": f"pathSegments.{index}", "match": {"value": segment}}
+        for index, segment in enumerate(segments[:INDEXED_SEGMENTS])
+    ]
