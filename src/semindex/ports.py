@@ -5,6 +5,7 @@ port has an in-memory twin and one conformance suite that the twin and the real 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import numpy as np
@@ -135,6 +136,8 @@ class TreeScan:
     """Files of an indexable type that are not for the index (too large, a link, a name that is not UTF-8) → reason."""
     unreadable: Mapping[str, str]
     """Directories that could not be listed → reason: nothing is known of what lies below them."""
+    directories: Collection[str] = ()
+    """Directories that were entered, relative; the root is ""."""
 
 
 class SourceTree(Protocol):
@@ -143,11 +146,48 @@ class SourceTree(Protocol):
     async def scan(self) -> TreeScan:
         """Walk the tree by the rules of engine page section 2. Raises WorkspaceUnavailable if the root is gone."""
 
+    async def look(self, paths: Sequence[str]) -> TreeScan:
+        """Tell of these paths alone what a scan would tell of them; those in neither mapping are not for the index now."""
+
     async def hashes(self, paths: Sequence[str]) -> dict[str, str | None]:
         """Read each file now and return path → file hash; None where there is no such readable, eligible file.
 
         The text behind each hash was the file's content at some instant during this call.
         """
+
+
+@frozen
+class Changes:
+    """What may have changed below a root since the last time one asked."""
+
+    paths: frozenset[str]
+    """Relative paths of files; hints, never the whole truth."""
+    rescan: bool
+    """More changed than the paths say: directories came, went or moved, ignore rules changed, events were lost."""
+
+
+class Watch(Protocol):
+    """Watches the directories of one workspace. Correctness never depends on it: sweeps are the truth."""
+
+    @property
+    def trouble(self) -> str | None:
+        """One sentence while changes are found by polling, or not at all, because watching is impossible."""
+
+    async def follow(self, directories: Collection[str]) -> bool:
+        """Watch exactly these directories (relative; the root is ""); return whether any was not watched before.
+
+        What happened in a new directory before this call was not seen: whoever gets True has to look again.
+        """
+
+    async def changes(self) -> Changes:
+        """Wait for a change and return all that is known by then; paths beyond a bound collapse into a rescan."""
+
+
+class EventSource(Protocol):
+    """Makes watches."""
+
+    def watch(self, root: str) -> AbstractAsyncContextManager[Watch]:
+        """Watch below a canonical root for as long as the context lasts."""
 
 
 class Ledger(Protocol):
