@@ -116,6 +116,7 @@ def test_an_unusable_python_that_was_asked_for_is_an_error_and_no_other_is_taken
         (["--json"], ["ROOT", "QUESTION", "--json"]),
         (["some dir"], ["some dir", "QUESTION"]),
         (["some dir", "--fresh"], ["some dir", "--fresh", "QUESTION"]),
+        (["-n", "3", "some dir"], ["-n", "3", "some dir", "QUESTION"]),
         (["some dir", "what is it?", "--json"], ["some dir", "what is it?", "--json"]),
     ],
 )
