@@ -51,11 +51,11 @@ class Cell:
 
     async def start_workspace(self, root: str, baseline: Workspace | None = None) -> Workspace:
         """Start the workspace of a canonical path; it runs until it is stopped or the cell ends."""
-        indexing = self.config.indexing
+        indexing, extensions = self.config.indexing, self.config.indexing.file_extensions
         tree = WorkingTree(
             root,
             self._file_threads,
-            types=FileTypes(indexing.profile, indexing.file_extensions),
+            types=FileTypes(indexing.profile, None if extensions is None else frozenset(extensions)),
             exclude=indexing.exclude,
             max_files=self.config.limits.max_files,
         )
@@ -66,7 +66,7 @@ class Cell:
             chunking=indexing.profile,
             cell_id=self.cell_id,
             baseline=baseline,
-            limits=Limits(drain_grace=self.config.shutdown.drain_grace),
+            limits=Limits(drain_grace=self.config.shutdown.drain_grace_ms / 1000),
         )
         await self._workspaces.start(workspace.run)
         return workspace

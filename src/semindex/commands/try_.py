@@ -88,7 +88,7 @@ async def _answer(arguments: argparse.Namespace) -> int:
     home = cache_home() / "try" / collection_name(root)
     if arguments.fresh:
         shutil.rmtree(home, ignore_errors=True)
-    config = CellConfig(home / "state", home / "cache")
+    config = CellConfig(state_directory=home / "state", cache_directory=home / "cache")
     async with open_cell(config) as cell:
         workspace = await cell.start_workspace(root)
         status = await _follow(workspace)
