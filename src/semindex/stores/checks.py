@@ -6,7 +6,7 @@ that fails here reaches it. All failures are :class:`~semindex.model.errors.Stor
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -92,3 +92,11 @@ def check_text(payload: Mapping[str, object]) -> None:
                 value.encode()
             except UnicodeEncodeError:
                 raise StoreRejected(f"The payload field {key!r} holds a lone surrogate; replace it first.") from None
+
+
+def joined(paths: Collection[str]) -> bytes:
+    """Return paths as UTF-8, separated by NUL, which no path holds. Refuse a path that cannot be encoded."""
+    try:
+        return "\0".join(paths).encode()
+    except UnicodeEncodeError:
+        raise StoreRejected("A path holds a lone surrogate; files with such names are not for the index.") from None

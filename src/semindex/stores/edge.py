@@ -17,7 +17,7 @@ import trio
 
 from semindex.model.errors import ConfigurationError, StoreRejected, StoreUnavailable
 from semindex.model.ids import METADATA_POINT_ID
-from semindex.model.points import INDEXED_SEGMENTS, METADATA_TYPE, Hit, Payload
+from semindex.model.points import METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, Vectors
 from semindex.stores.checks import (
     CollectionMissing,
@@ -27,21 +27,18 @@ from semindex.stores.checks import (
     check_points,
     check_query,
     check_text,
+    joined,
 )
-from semindex.stores.deep_search import wanted_ids
 from semindex.stores.edge_gates import Gates
 from semindex.stores.edge_optimizer import run_optimizer, worth_optimizing
-from semindex.stores.edge_protocol import ErrorKind, Frame, Settings
+from semindex.stores.edge_protocol import ErrorKind, Settings
 from semindex.stores.edge_supervisor import CALL_DEADLINE, WorkerHealth, WorkerSupervisor
 from semindex.stores.filters import (
     CHUNKS_ONLY,
-    EXCLUDES_PER_FILTER,
     HIT_FIELDS,
     INDEXED_KEYS,
     SEARCH_EF,
     delete_filters,
-    lies_below,
-    only_ids,
     score_threshold,
     search_filter,
 )
@@ -104,14 +101,9 @@ class EdgeVectorStore:
         check_name(collection)
         check_text(payload)
         async with self._gates.shared(collection):
-            zero = np.zeros(await self._dimension(collection), "<f4")
-            await self._call(
-                "upsert",
-                collection,
-                zero.tobytes(),
-                ids=[METADATA_POINT_ID],
-                payloads=[{**payload, "type": METADATA_TYPE}],
-            )
+            zero = np.zeros(await self._dimension(collection), np.float32)
+            stored = [{**payload, "type": METADATA_TYPE}]
+            await self._call("upsert", collection, vectors=_bytes(zero), ids=[METADATA_POINT_ID], payloads=stored)
 
     async def upsert(self, collection: str, ids: Sequence[str], vectors: Vectors, payloads: Sequence[Payload]) -> None:
         """Write points, in batches: after an error some may be written, and repeating the call is right."""
@@ -121,7 +113,11 @@ class EdgeVectorStore:
             for start in range(0, len(ids), POINTS_PER_CALL):
                 batch = slice(start, start + POINTS_PER_CALL)
                 await self._call(
-                    "upsert", collection, _blob(vectors[batch]), ids=list(ids[batch]), payloads=list(payloads[batch])
+                    "upsert",
+                    collection,
+                    vectors=_bytes(vectors[batch]),
+                    ids=list(ids[batch]),
+                    payloads=list(payloads[batch]),
                 )
 
     async def delete_files(self, collection: str, paths: Sequence[str]) -> None:
@@ -129,6 +125,7 @@ class EdgeVectorStore:
         check_name(collection)
         async with self._gates.shared(collection):
             await self._dimension(collection)
+            joined(paths)
             for matching in delete_filters(paths):
                 await self._call("delete", collection, matching=matching)
 
@@ -142,34 +139,22 @@ class EdgeVectorStore:
         segments: Sequence[str] = (),
         exclude: Collection[str] = (),
     ) -> list[Hit]:
-        """Return the best hits; what the filter cannot say (see :mod:`.deep_search`) costs more calls, never hits."""
+        """Return the best hits. Segments too deep for an index are compared by the engine with each point left."""
         check_name(collection)
         async with self._gates.shared(collection):
             check_query(await self._dimension(collection), vector)
-            if limit < 1:
-                return []
-            matching = search_filter(segments, exclude if len(exclude) <= EXCLUDES_PER_FILTER else ())
-            query = _blob(vector)
-            options = {"threshold": score_threshold(min_score), "ef": SEARCH_EF}
-
-            async def page(offset: int, size: int) -> list[tuple[str, str]]:
-                rows = await self._call(
-                    "query",
-                    collection,
-                    query,
-                    matching=matching,
-                    offset=offset,
-                    limit=size,
-                    fields=["filePath"],
-                    **options,
-                )
-                return [(point, str((payload or {}).get("filePath"))) for point, _, payload in rows]
-
-            if len(segments) > INDEXED_SEGMENTS or len(exclude) > EXCLUDES_PER_FILTER:
-                ids = await wanted_ids(page, lambda path: path not in exclude and lies_below(path, segments), limit)
-                matching = only_ids(matching, ids)
+            joined(segments)
             rows = await self._call(
-                "query", collection, query, matching=matching, offset=0, limit=limit, fields=HIT_FIELDS, **options
+                "query",
+                collection,
+                vectors=_bytes(vector),
+                names=joined(exclude),
+                matching=search_filter(segments),
+                without="filePath",
+                fields=HIT_FIELDS,
+                limit=limit,
+                threshold=score_threshold(min_score),
+                ef=SEARCH_EF,
             )
         hits = (Hit.from_payload(score, payload or {}) for _, score, payload in rows)
         return [hit for hit in hits if hit is not None]
@@ -182,9 +167,10 @@ class EdgeVectorStore:
         async with self._gates.shared(collection):
             dimension = await self._dimension(collection)
             for start in range(0, len(ids), POINTS_PER_CALL):
-                frame = await self._exchange("vectors", collection, ids=list(ids[start : start + POINTS_PER_CALL]))
-                rows = np.frombuffer(frame.blob, "<f4").reshape(-1, dimension)
-                vectors |= {point: row.copy() for point, row in zip(frame.json()["result"], rows, strict=True)}
+                batch = list(ids[start : start + POINTS_PER_CALL])
+                present, blob = await self._exchange("vectors", collection, ids=batch)
+                rows = np.frombuffer(blob, "<f4").reshape(-1, dimension)
+                vectors |= {point: row.copy() for point, row in zip(present, rows, strict=True)}
         return vectors
 
     async def file_points(self, collection: str) -> dict[str, dict[str, int]]:
@@ -246,7 +232,6 @@ class EdgeVectorStore:
 
     async def _dimension(self, collection: str) -> int:
         """Return the dimension, which also makes sure that the collection is there."""
-        await trio.lowlevel.checkpoint()
         known = self._dimensions.get(collection)
         return await self._open(collection) if known is None else known
 
@@ -255,17 +240,28 @@ class EdgeVectorStore:
         self._dimensions[collection] = dimension
         return dimension
 
-    async def _call(self, operation: str, collection: str, blob: bytes = b"", **arguments: object) -> Any:
+    async def _call(
+        self, operation: str, collection: str, *, vectors: bytes = b"", names: bytes = b"", **arguments: object
+    ) -> Any:
         """Return the result of an operation, as decoded from JSON."""
-        return (await self._exchange(operation, collection, blob, **arguments)).json()["result"]
+        result, _ = await self._exchange(operation, collection, vectors=vectors, names=names, **arguments)
+        return result
 
-    async def _exchange(self, operation: str, collection: str, blob: bytes = b"", **arguments: object) -> Frame:
-        """Return the reply to an operation, or raise what it says went wrong."""
-        frame = await self._worker.call(operation, collection, arguments, blob)
+    async def _exchange(
+        self, operation: str, collection: str, *, vectors: bytes = b"", names: bytes = b"", **arguments: object
+    ) -> tuple[Any, bytes]:
+        """Return the result of an operation and the vectors that came with it, or raise what went wrong."""
+        request = {
+            "operation": operation,
+            "collection": collection,
+            "arguments": arguments,
+            "floats": len(vectors),
+        }
+        frame = await self._worker.call(request, vectors + names)
         reply = frame.json()
         match reply.get("error"):
             case None:
-                return frame
+                return reply["result"], frame.blob
             case ErrorKind.MISSING:
                 self._dimensions.pop(collection, None)
                 raise CollectionMissing(collection)
@@ -297,7 +293,7 @@ async def open_edge_store(
     except importlib.metadata.PackageNotFoundError:
         message = "The embedded vector store has no engine for this platform; use a Qdrant server (QDRANT_URL) instead."
         raise ConfigurationError(message) from None
-    settings = Settings(str(directory), engine, list(INDEXED_KEYS), hnsw_m, hnsw_ef_construct, lifeline=-1)
+    settings = Settings(str(directory), engine, list(INDEXED_KEYS), hnsw_m, hnsw_ef_construct)
     supervisor = WorkerSupervisor(settings, call_deadline=call_deadline)
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run)
@@ -305,5 +301,5 @@ async def open_edge_store(
         nursery.cancel_scope.cancel()
 
 
-def _blob(vectors: Vectors) -> bytes:
+def _bytes(vectors: Vectors) -> bytes:
     return np.ascontiguousarray(vectors, "<f4").tobytes()

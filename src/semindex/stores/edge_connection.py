@@ -27,44 +27,41 @@ CLOSE_GRACE = 10.0
 KILL_GRACE = 5.0
 """Seconds to wait for a killed process; one that the kernel cannot end by then is left to it."""
 
+LAST_WORDS_GRACE = 1.0
+"""Seconds to wait for the rest of the standard error of a worker whose output has ended."""
+
 
 class WorkerLost(Exception):
     """The worker died before it answered."""
 
 
-def worker_command(mode: str, settings: Settings, *arguments: str) -> list[str]:
-    """Return the command of a worker; ``-P`` keeps modules in the user's directory from shadowing ours."""
-    return [sys.executable, "-P", "-m", "semindex.stores.edge_worker", mode, settings.to_json(), *arguments]
-
-
 @define
 class _Call:
-    answered: trio.Event = field(factory=trio.Event)
+    over: trio.Event = field(factory=trio.Event)
     reply: Frame | None = None
 
 
 class Connection:
     """The calls under way in one worker."""
 
-    def __init__(self, process: trio.Process) -> None:
-        """Begin with no call; :meth:`run` moves the frames."""
+    def __init__(self, process: trio.Process, announce: Callable[["Connection | None"], None]) -> None:
+        """Begin with no call. ``announce`` is told of this connection once it can be used, and None once it cannot."""
         self._process = process
+        self._announce = announce
         self._numbers = count(READY + 1)
         self._calls: dict[int, _Call] = {}
-        self._outgoing, self._to_write = trio.open_memory_channel[bytes](0)
-        self._lost = False
+        self._send, self._receive = trio.open_memory_channel[bytes](0)
+        self._last_words = ""
         self.last_heard = trio.current_time()
-        """Clock time of the latest frame."""
-        self.last_words = ""
-        """Latest line of its standard error."""
+        """Clock time at which the worker last sent anything."""
 
-    async def ask(self, body: object, blob: bytes = b"") -> Frame:
+    async def ask(self, body: object, blob: bytes) -> Frame:
         """Send a request and return its reply. Raises WorkerLost."""
         number = next(self._numbers)
         call = self._calls[number] = _Call()
         try:
-            await self._outgoing.send(encode(number, body, blob))
-            await call.answered.wait()
+            await self._send.send(encode(number, body, blob))
+            await call.over.wait()
         except trio.BrokenResourceError:
             raise WorkerLost from None
         finally:
@@ -73,33 +70,54 @@ class Connection:
             raise WorkerLost
         return call.reply
 
-    def kill(self) -> None:
-        """End the worker now."""
-        self._process.kill()
-
-    async def run(self, on_ready: Callable[["Connection"], None]) -> None:
-        """Move frames until the worker closes its output, then fail the calls that it did not answer."""
-        try:
+    async def run(self) -> None:
+        """Move frames until the worker closes its output; then fail the calls that it has not answered."""
+        with self._receive:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
-                nursery.start_soon(self._log_errors)
-                await self._read(on_ready)
+                async with trio.open_nursery() as listening:
+                    listening.start_soon(self._log_errors)
+                    try:
+                        await self._read()
+                    finally:
+                        self._lose()
+                    listening.cancel_scope.deadline = trio.current_time() + LAST_WORDS_GRACE
                 nursery.cancel_scope.cancel()
-        finally:
-            self._to_write.close()
-            for call in self._calls.values():
-                call.answered.set()
+
+    def kill(self, verdict: str) -> None:
+        """End the worker now; ``verdict`` is the reason that is reported."""
+        self._last_words = verdict
+        self._process.kill()
+
+    def cause_of_death(self) -> str:
+        """Say in a few words why the worker ended."""
+        code = self._process.returncode
+        if code is None:
+            cause = "it cannot be ended"
+        elif code >= 0:
+            cause = f"it ended with status {code}"
+        else:
+            cause = f"it was ended by {signal.Signals(-code).name}"
+        if code == -signal.SIGBUS:
+            cause += " (the disk may be full)"
+        return f"{cause}: {self._last_words}" if self._last_words else cause
+
+    def _lose(self) -> None:
+        """Give up: new calls go elsewhere from now on, those under way fail."""
+        self._announce(None)
+        self._receive.close()
+        for call in self._calls.values():
+            call.over.set()
 
     async def _write(self) -> None:
         assert self._process.stdin is not None
-        with self._to_write:
-            async for data in self._to_write:
-                try:
-                    await self._process.stdin.send_all(data)
-                except trio.BrokenResourceError:
-                    return
+        try:
+            async for data in self._receive:
+                await self._process.stdin.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._lose()
 
-    async def _read(self, on_ready: Callable[["Connection"], None]) -> None:
+    async def _read(self) -> None:
         assert self._process.stdout is not None
         buffer = FrameBuffer()
         async for data in self._process.stdout:
@@ -107,27 +125,35 @@ class Connection:
             try:
                 frames = buffer.feed(data)
             except FramingLost:
-                self.last_words = "it sent bytes that are no frames"
-                self.kill()
+                self.kill("it sent bytes that are no frames")
                 return
             for frame in frames:
-                call = self._calls.get(frame.number)
-                if call is not None:
-                    call.reply = frame
-                    call.answered.set()
-                elif frame.number == READY:
-                    on_ready(self)
+                self._settle(frame)
+
+    def _settle(self, frame: Frame) -> None:
+        call = self._calls.get(frame.number)
+        if call is not None:
+            call.reply = frame
+            call.over.set()
+        elif frame.number == READY:
+            self._announce(self)
 
     async def _log_errors(self) -> None:
         assert self._process.stderr is not None
         async for data in self._process.stderr:
             text = data.decode(errors="replace").strip()
-            self.last_words = text.rpartition("\n")[2]
+            self._last_words = text.rpartition("\n")[2]
             logger.warning("embedded store: %s", text)
 
 
+def worker_command(mode: str, lifeline: int, settings: Settings, *arguments: str) -> list[str]:
+    """Return the command of a worker; ``-P`` keeps modules in the user's directory from shadowing ours."""
+    module = ["-P", "-m", "semindex.stores.edge_worker"]
+    return [sys.executable, *module, mode, str(lifeline), settings.to_json(), *arguments]
+
+
 @contextmanager
-def lifeline() -> Iterator[int]:
+def open_lifeline() -> Iterator[int]:
     """Yield a descriptor for a child; the kernel ends the child when this process dies or leaves the context."""
     read_end, write_end = os.pipe()
     try:
@@ -143,13 +169,13 @@ async def start_worker(settings: Settings) -> AsyncIterator[trio.Process]:
 
     Raises OSError if no process can be started.
     """
-    with lifeline() as descriptor:
+    with open_lifeline() as lifeline:
         process = await trio.lowlevel.open_process(
-            worker_command("serve", settings._replace(lifeline=descriptor)),
+            worker_command("serve", lifeline, settings),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=[descriptor],
+            pass_fds=[lifeline],
             start_new_session=True,
         )
         try:
@@ -162,7 +188,7 @@ async def start_worker(settings: Settings) -> AsyncIterator[trio.Process]:
 async def _end(process: trio.Process) -> None:
     """End a process: by the end of its input, and if that does not do by a kill."""
     with trio.move_on_after(CLOSE_GRACE):
-        for stream in (process.stdin, process.stdout):
+        for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None
             await stream.aclose()
         await process.wait()
@@ -170,16 +196,3 @@ async def _end(process: trio.Process) -> None:
         logger.warning("embedded store: the worker did not close within %.0f s and is killed", CLOSE_GRACE)
         process.kill()
         await process.wait()
-
-
-def cause_of_death(returncode: int | None, last_words: str) -> str:
-    """Say in a few words why a worker ended."""
-    if returncode is None:
-        return "it cannot be ended"
-    if returncode >= 0:
-        return (
-            f"it ended with status {returncode}: {last_words}" if last_words else f"it ended with status {returncode}"
-        )
-    name = signal.Signals(-returncode).name
-    hint = "; the disk may be full" if -returncode == signal.SIGBUS else ""
-    return f"it was ended by {name}{hint}" + (f": {last_words}" if last_words else "")

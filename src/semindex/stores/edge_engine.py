@@ -7,13 +7,14 @@ A process that is killed at any instant has stored every update that returned: t
 (its version 0.8 did not read that log again; 0.9 does, and a test watches that it goes on to).
 """
 
+import contextlib
 import re
 import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from qdrant_edge import (
     CountRequest,
@@ -23,7 +24,6 @@ from qdrant_edge import (
     EdgeVectorParams,
     FieldCondition,
     Filter,
-    HasIdCondition,
     HnswIndexConfig,
     MatchAny,
     MatchValue,
@@ -39,9 +39,6 @@ from qdrant_edge import (
 from semindex.stores import edge_files
 from semindex.stores.edge_files import LAYOUT, Record
 from semindex.stores.edge_protocol import ErrorKind, Settings
-
-if TYPE_CHECKING:
-    from qdrant_edge import ConditionType  # the stub's name for what a filter is made of
 
 OPEN_SHARDS = 8
 """Collections held open. Each takes some 10 descriptors and 70 MB of page cache, and 0.1 s to open again."""
@@ -81,7 +78,7 @@ class Shard:
 
     def __init__(self, directory: Path, engine: EdgeShard, record: Record) -> None:
         """Take over an engine's shard."""
-        self.record = record
+        self.record = self._stored_record = record
         self._directory = directory
         self._engine = engine
         self._unflushed = 0
@@ -110,18 +107,22 @@ class Shard:
         vectors: "memoryview[float]",
         matching: Mapping[str, Any],
         fields: list[str],
-        *,
-        offset: int,
         limit: int,
         threshold: float,
         ef: int,
+        without: str,
+        names: Sequence[str] = (),
     ) -> list[tuple[str, float, object]]:
-        """Return (id, score, payload) of each hit, best first; ``vectors`` is the query, payloads are cut to ``fields``."""
+        """Return (id, score, payload) of the points nearest to the vector, best first.
+
+        Payloads are cut to ``fields``; points whose field ``without`` is one of ``names`` are left out.
+        """
+        if names:
+            matching = {**matching, "must_not": [*matching["must_not"], {"key": without, "match": {"any": names}}]}
         found = self._engine.query(
             QueryRequest(
                 limit,
-                offset,
-                Query.Nearest(vectors),  # type: ignore[arg-type]  # any sequence of floats will do
+                query=Query.Nearest(vectors),  # type: ignore[arg-type]  # any sequence of floats will do
                 with_payload=fields,
                 filter=to_filter(matching),
                 score_threshold=threshold,
@@ -187,7 +188,8 @@ class Shard:
     def close(self) -> None:
         """Flush and free, and keep the count of removed points."""
         self._engine.close()
-        edge_files.write_record(self._directory, self.record)
+        if self.record != self._stored_record:
+            edge_files.write_record(self._directory, self.record)
 
     def _update(self, operation: UpdateOperation, written: int) -> None:
         """Apply an update that writes so many points, and count those that it replaces or deletes."""
@@ -256,7 +258,8 @@ class Shards:
 
     def drop(self, name: str) -> bool:
         """Delete a collection; return whether there was one."""
-        self.close(name)
+        with contextlib.suppress(Exception):  # what cannot be flushed, on a full disk say, can still be deleted
+            self.close(name)
         return edge_files.discard(self.root / name)
 
     def names(self) -> list[str]:
@@ -266,7 +269,7 @@ class Shards:
     def _inspect(self, name: str) -> Record | None:
         """Return the record of a collection; None if there is no collection, or its creation was cut short."""
         directory = self.root / name
-        if not directory.exists():
+        if not edge_files.exists(directory):
             return None
         record = edge_files.read_record(directory)
         if record is None:
@@ -314,19 +317,18 @@ class Shards:
 
 def to_filter(source: Mapping[str, Any]) -> Filter:
     """Translate the JSON object of a REST filter."""
-    must, should, must_not = (
-        [_condition(part) for part in source.get(clause, ())] or None for clause in ("must", "should", "must_not")
-    )
+    must, should, must_not = (_conditions(source.get(clause, ())) for clause in ("must", "should", "must_not"))
     return Filter(must, should, must_not)
 
 
-def _condition(source: Mapping[str, Any]) -> "ConditionType":
-    if "has_id" in source:
-        return HasIdCondition(set(source["has_id"]))
-    if "key" not in source:
-        return to_filter(source)
+def _conditions(sources: Sequence[Mapping[str, Any]]) -> list[Any] | None:
+    """Translate a clause; None for an empty one, since the engine takes an empty ``should`` for one that never holds."""
+    return [_condition(source) if "key" in source else to_filter(source) for source in sources] or None
+
+
+def _condition(source: Mapping[str, Any]) -> FieldCondition:
     match = source["match"]
-    return FieldCondition(source["key"], MatchAny(match["any"]) if "any" in match else MatchValue(match["value"]))
+    return FieldCondition(source["key"], MatchAny(list(match["any"])) if "any" in match else MatchValue(match["value"]))
 
 
 def may_pass(error: Exception) -> bool:

@@ -50,10 +50,20 @@ def write_record(directory: Path, record: Record) -> None:
     _sync(directory)
 
 
+def exists(directory: Path) -> bool:
+    """Say whether a directory is there. Raises OSError if that cannot be known."""
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def begin(directory: Path, record: Record) -> None:
     """Make the directory of a collection that is about to be created."""
     discard(directory)
-    directory.mkdir(mode=0o700, parents=True)
+    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700)
     _sync(directory.parent)
     write_record(directory, record)
 
@@ -74,10 +84,10 @@ def discard(directory: Path) -> bool:
     It loses its name first, so that no later start takes the rest of it for a collection.
     """
     doomed = directory.with_name(directory.name + ".dropped")
-    existed = doomed.exists()
+    existed = exists(doomed)
     if existed:
         shutil.rmtree(doomed)
-    if directory.exists():
+    if exists(directory):
         existed = True
         directory.rename(doomed)
         _sync(directory.parent)
@@ -87,7 +97,7 @@ def discard(directory: Path) -> bool:
 
 def names(root: Path) -> list[str]:
     """Return the names of all collections, sorted; a name with a dot in it is no collection's."""
-    if not root.exists():
+    if not exists(root):
         return []
     return sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and "." not in entry.name)
 

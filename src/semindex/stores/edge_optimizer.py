@@ -5,7 +5,7 @@ import subprocess
 import trio
 
 from semindex.model.errors import StoreUnavailable
-from semindex.stores.edge_connection import lifeline, worker_command
+from semindex.stores.edge_connection import open_lifeline, worker_command
 from semindex.stores.edge_protocol import Settings
 
 LARGE_VECTORS = 64 * 1024 * 1024
@@ -40,8 +40,8 @@ async def run_optimizer(settings: Settings, collection: str) -> None:
 
     Raises StoreUnavailable.
     """
-    with lifeline() as descriptor:
-        command = worker_command("optimize", settings._replace(lifeline=descriptor), collection)
+    with open_lifeline() as lifeline:
+        command = worker_command("optimize", lifeline, settings, collection)
         try:
             with trio.fail_after(OPTIMIZE_DEADLINE):
                 done = await trio.run_process(
@@ -49,7 +49,7 @@ async def run_optimizer(settings: Settings, collection: str) -> None:
                     capture_stderr=True,
                     check=False,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=[descriptor],
+                    pass_fds=[lifeline],
                     start_new_session=True,
                 )
         except (trio.TooSlowError, OSError) as error:

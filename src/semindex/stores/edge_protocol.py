@@ -1,9 +1,12 @@
 """How the store and the embedded engine's worker talk: frames over the worker's standard input and output.
 
 A frame is a prefix (u64 number of the call, u32 length of the body, u32 length of the blob, little-endian), a JSON
-body and a blob of little-endian float32 vectors. A request's body is ``{"operation": …, "collection": …, "arguments":
-{…}}``, and its blob becomes the argument ``vectors``; the reply has the same number and one of ``{"result": …}`` and ``{"error": kind, "message": sentence}``. The worker's first frame has
-the number 0 and says that it is ready. Imports the standard library only, for the sake of the worker's start-up time.
+body and a blob. A request's body is ``{"operation": …, "collection": …, "arguments": {…}, "floats": n}``; the first n
+bytes of its blob are float32 vectors (the argument ``vectors``), the rest is text separated by NUL (the argument
+``names``), since encoding a hundred thousand paths as JSON would hold the event loop for too long. The reply has the
+same number, one of ``{"result": …}`` and ``{"error": kind, "message": sentence}``, and vectors as its blob. The first
+frame of a worker has the number 0 and says that it is ready. Imports the standard library only, for the sake of the
+worker's start-up time.
 """
 
 import json
@@ -44,8 +47,6 @@ class Settings(NamedTuple):
     """Payload keys that every collection has a keyword index for."""
     hnsw_m: int
     hnsw_ef_construct: int
-    lifeline: int
-    """Descriptor of a pipe whose other end closes when the service dies, however it dies."""
 
     def to_json(self) -> str:
         """Return the argument."""

@@ -4,16 +4,18 @@ Owns the restart with growing delays, the retry of calls that were under way, th
 this for the status page. Every operation is idempotent, which is why a call that may have been done is done again.
 """
 
+import logging
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 import trio
 from attrs import frozen
 
 from semindex.model.errors import StoreUnavailable
-from semindex.stores.edge_connection import Connection, WorkerLost, cause_of_death, logger, start_worker
+from semindex.stores.edge_connection import Connection, WorkerLost, start_worker
 from semindex.stores.edge_protocol import Frame, Settings
+
+logger = logging.getLogger(__name__)
 
 CALL_DEADLINE = 30.0
 """Seconds for one call with its retry; the slowest seen took three, on a loaded machine."""
@@ -77,30 +79,29 @@ class WorkerSupervisor:
             self._closed = True
             self._set_connection(None)
 
-    async def call(self, operation: str, collection: str, arguments: Mapping[str, Any], blob: bytes) -> Frame:
+    async def call(self, request: Mapping[str, object], blob: bytes) -> Frame:
         """Have the worker do something and return its reply. Raises StoreUnavailable.
 
         A worker that has said nothing at all during the whole time that a call may take hangs, and is killed.
         """
         began = trio.current_time()
-        body = {"operation": operation, "collection": collection, "arguments": arguments}
         try:
             with trio.fail_after(self._call_deadline):
-                reply = await self._ask(body, blob)
+                reply = await self._ask(request, blob)
         except trio.TooSlowError:
             if self._connection is not None and self._connection.last_heard <= began:
-                self._connection.kill()
-            message = f"The embedded vector store did not {operation} within {self._call_deadline:g} s; try again."
+                self._connection.kill(f"it hung for {self._call_deadline:g} s in {request['operation']}")
+            message = f"The embedded vector store did not answer within {self._call_deadline:g} s; try again."
             raise StoreUnavailable(message) from None
         self._last_latency = trio.current_time() - began
         return reply
 
-    async def _ask(self, body: object, blob: bytes) -> Frame:
+    async def _ask(self, request: object, blob: bytes) -> Frame:
         tries = 0
         while True:
             connection = await self._connected()
             try:
-                return await connection.ask(body, blob)
+                return await connection.ask(request, blob)
             except WorkerLost:
                 tries += 1
                 if tries == TRIES:
@@ -109,7 +110,6 @@ class WorkerSupervisor:
 
     async def _connected(self) -> Connection:
         """Return a worker that is ready, or wait for one."""
-        await trio.lowlevel.checkpoint()
         while self._connection is None:
             if self._closed:
                 raise StoreUnavailable("The embedded vector store is closed.")
@@ -124,12 +124,9 @@ class WorkerSupervisor:
     async def _serve(self) -> str:
         """Run one worker until it dies; return why it did. Raises OSError if none can be started."""
         async with start_worker(self._settings) as process:
-            connection = Connection(process)
-            try:
-                await connection.run(self._set_connection)
-            finally:
-                self._set_connection(None)
-        return cause_of_death(process.returncode, connection.last_words)
+            connection = Connection(process, self._set_connection)
+            await connection.run()
+        return connection.cause_of_death()
 
     def _set_connection(self, connection: Connection | None) -> None:
         self._connection = connection

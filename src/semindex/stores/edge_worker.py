@@ -43,8 +43,11 @@ def answer(shards: Shards, frame: Frame) -> bytes:
 
 def _perform(shards: Shards, request: dict[str, Any], blob: bytes) -> object:
     operation, collection, arguments = request["operation"], request["collection"], request["arguments"]
-    if blob:
-        arguments["vectors"] = memoryview(blob).cast("f")
+    vectors, names = blob[: request["floats"]], blob[request["floats"] :]
+    if vectors:
+        arguments["vectors"] = memoryview(vectors).cast("f")
+    if names:
+        arguments["names"] = names.decode().split("\0")
     if operation in SHARD_OPERATIONS:
         return getattr(shards.get(collection), operation)(**arguments)
     if operation in STORE_OPERATIONS:
@@ -98,14 +101,14 @@ def optimize(settings: Settings, collection: str) -> None:
 
 
 def main() -> None:
-    """Run as ``edge_worker serve SETTINGS`` or ``edge_worker optimize SETTINGS COLLECTION``.
+    """Run as ``edge_worker serve LIFELINE SETTINGS`` or ``edge_worker optimize LIFELINE SETTINGS COLLECTION``.
 
     A worker that serves ends with its input: signals for the whole service must not cut short what it drains.
     """
-    settings = Settings.from_json(sys.argv[2])
-    die_with(settings.lifeline)
-    if sys.argv[1] == "optimize":
-        optimize(settings, sys.argv[3])
+    mode, lifeline, settings = sys.argv[1], int(sys.argv[2]), Settings.from_json(sys.argv[3])
+    die_with(lifeline)
+    if mode == "optimize":
+        optimize(settings, sys.argv[4])
         return
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -1,8 +1,7 @@
 """Filters of the vector stores, as the JSON objects of Qdrant's REST interface.
 
-Owns which payload keys are indexed and how the engine's questions become conditions on those keys alone: a strict
-server refuses a condition on any other key. A server gets the objects as they are; the embedded engine's worker
-translates them. Pure functions, no I/O.
+Owns which payload keys are indexed, and how what the port asks becomes conditions on them. A server gets the objects
+as they are; the embedded engine's worker translates them. Pure functions, no I/O.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,9 +25,6 @@ SEARCH_EF = 128
 DELETES_PER_REQUEST = 50
 """Paths of one delete request: servers time out on larger ones."""
 
-EXCLUDES_PER_FILTER = 10_000
-"""Excluded paths that go into a filter; encoding many more would hold the event loop for too long."""
-
 CHUNKS_ONLY: Filter = {"must_not": [{"key": "type", "match": {"value": METADATA_TYPE}}]}
 """Every point but the metadata point."""
 
@@ -42,17 +38,16 @@ def delete_filters(paths: Sequence[str]) -> Iterator[Filter]:
         yield {"should": [_file(path) for path in paths[start : start + DELETES_PER_REQUEST]]}
 
 
-def search_filter(segments: Sequence[str], exclude: Collection[str]) -> Filter:
-    """Return the filter of a search: chunks below the first indexed segments, without those of excluded files."""
+def search_filter(segments: Sequence[str], exclude: Collection[str] = (), *, depth: int | None = None) -> Filter:
+    """Return the filter of a search: chunks whose path begins with these segments, without those of excluded files.
+
+    Only the first ``depth`` segments become conditions; a server that refuses keys without an index is given
+    ``INDEXED_SEGMENTS``, and whoever asks it checks the rest with :func:`lies_below`.
+    """
     must_not = [*CHUNKS_ONLY["must_not"]]
     if exclude:
-        must_not.append({"key": "filePath", "match": {"any": sorted(exclude)}})
-    return {"must": _segments(segments), "must_not": must_not}
-
-
-def only_ids(base: Filter, ids: Sequence[str]) -> Filter:
-    """Return the filter that matches what ``base`` does among the points of these ids."""
-    return {**base, "must": [*base.get("must", ()), {"has_id": list(ids)}]}
+        must_not.append({"key": "filePath", "match": {"any": list(exclude)}})
+    return {"must": _segments(segments[:depth]), "must_not": must_not}
 
 
 def lies_below(path: str, segments: Sequence[str]) -> bool:
@@ -66,11 +61,9 @@ def score_threshold(min_score: float) -> float:
 
 
 def _file(path: str) -> Filter:
-    return {"must": [*_segments(path.split("/")), {"key": "filePath", "match": {"value": path}}]}
+    segments = _segments(path.split("/")[:INDEXED_SEGMENTS])
+    return {"must": [*segments, {"key": "filePath", "match": {"value": path}}]}
 
 
 def _segments(segments: Sequence[str]) -> list[Filter]:
-    return [
-        {"key": f"pathSegments.{index}", "match": {"value": segment}}
-        for index, segment in enumerate(segments[:INDEXED_SEGMENTS])
-    ]
+    return [{"key": f"pathSegments.{index}", "match": {"value": segment}} for index, segment in enumerate(segments)]

@@ -21,6 +21,7 @@ from semindex.stores.checks import (
     check_points,
     check_query,
     check_text,
+    joined,
 )
 from semindex.stores.filters import lies_below
 
@@ -80,6 +81,7 @@ class MemoryVectorStore:
     async def delete_files(self, collection: str, paths: Sequence[str]) -> None:
         """Delete the points of exactly these files."""
         found = await self._find(collection)
+        joined(paths)
         gone = set(paths)
         for point in [point for point, payload in found.payloads.items() if payload["filePath"] in gone]:
             del found.vectors[point], found.payloads[point]
@@ -98,6 +100,8 @@ class MemoryVectorStore:
         """Return the best of all points, found by looking at every one."""
         found = await self._find(collection)
         check_query(found.dimension, vector)
+        joined(segments)
+        joined(exclude)
         if found.matrix is None:
             found.matrix = np.array(list(found.vectors.values()), np.float32).reshape(-1, found.dimension)
         scores = found.matrix @ _unit(vector)
