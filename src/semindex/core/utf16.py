@@ -13,12 +13,12 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 def to_units(text: str) -> str:
     """Return the unit text of a text; the same object if it needs no change."""
-    return _ASTRAL.sub(_split, text)
+    return text if text.isascii() else _ASTRAL.sub(_split, text)
 
 
 def from_units(units: str) -> str:
     """Return the text of a unit text; a surrogate that a cut has left alone stays as it is."""
-    return _PAIR.sub(_join, units)
+    return units if units.isascii() else _PAIR.sub(_join, units)
 
 
 def encode(units: str) -> bytes:

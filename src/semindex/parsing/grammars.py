@@ -133,12 +133,12 @@ def _capsule(language: object) -> object:
 
 def _holds(
     predicate: str,
-    arguments: list[tuple[str, Literal["capture", "string"]]],
+    args: list[tuple[str, Literal["capture", "string"]]],
     pattern_index: int,
     captures: dict[str, list[Node]],
 ) -> bool:
     """Decide a test of a selection; a label that matched nothing passes."""
-    (label, _), (wanted, _) = arguments
+    (label, _), (wanted, _) = args
     texts = [(node.text or b"").decode("utf-16-le", "surrogatepass") for node in captures.get(label, ())]
     match predicate:
         case "text-is?":

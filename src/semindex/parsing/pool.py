@@ -1,47 +1,131 @@
 """The chunker pool: worker processes that read and chunk files (implements :class:`semindex.ports.ChunkerPool`).
 
 Parsing holds the interpreter's lock and runs foreign native code on whatever a tree holds, so it happens in processes
-that can be lost: a parser that hangs, a crash, a kill from outside costs one file its syntax and nothing else. The
-workers are anyio's; they end with the run, or when their standard input closes.
+that can be lost: a parser that hangs, a crash or a kill from outside costs one file its syntax and nothing else. Owns
+the workers and what a loss means; what a worker does is :mod:`semindex.parsing.worker`'s.
 """
 
+import errno
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TypeVar, TypeVarTuple
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Self
 
-import anyio
 import trio
-from anyio import to_process
 from attrs import evolve
 
 from semindex.model.chunks import ChunkedFile, FileProblem, ProblemKind
 from semindex.model.errors import ChunkingFailed
 from semindex.model.profiles import ChunkingProfile
-from semindex.parsing.worker import Request, Result, chunk_batch, unpack
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+from semindex.parsing.worker import LENGTH, READY, Request, Result, Unpacker
 
 FILE_CPU_SECONDS = 10.0
-"""CPU time for one file, after which its parser counts as hung. Files of 1 MiB need about one second; CPU time, unlike
-time on the wall, does not run out because the machine is busy."""
+"""CPU time for one file, after which its parser counts as hung; ordinary files of 1 MiB need less than one second.
+Unlike time on the wall it does not run out because the machine is busy."""
 
 FILE_WALL_SECONDS = 60.0
-"""Time for one file whatever its worker is doing, waiting for a network disk or for its turn included."""
+"""Time for one file whatever its worker is doing, waiting for a network disk included."""
 
-START_WALL_SECONDS = 60.0
+START_SECONDS = 60.0
 """Time for a worker to start, on a machine that does a lot else."""
 
 START_ATTEMPTS = 3
-"""A worker that cannot be started so many times in a row cannot be started at all."""
+"""A worker that could not be started so many times in a row cannot be started at all."""
+
+END_SECONDS = 5.0
+"""A killed process is gone at once unless the kernel keeps it in a system call; that is not waited for any longer."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class WorkerLost(Exception):
-    """A worker died, or was killed, while it had work."""
+    """A worker ended, or had to be ended, while it had work; the message says how, to go on after a subject."""
+
+
+class _Worker:
+    """One process; serves one caller at a time."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._received = bytearray()
+
+    @classmethod
+    async def start(cls) -> Self:
+        """Start a process and wait until it is ready. Raises WorkerLost or OSError."""
+        # -P: no module may come from the current directory. A session of its own: Ctrl-C is for the service alone.
+        command = [sys.executable, "-P", "-m", "semindex.parsing.worker"]
+        worker = cls(
+            await trio.lowlevel.open_process(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+        )
+        async with AsyncExitStack() as unless_ready:
+            unless_ready.push_async_callback(worker.end)
+            await worker.ready(START_SECONDS)
+            unless_ready.pop_all()
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        """Say whether the process has not ended, as an idle one does after a while."""
+        return self._process.poll() is None
+
+    async def ready(self, seconds: float) -> None:
+        """Wait until it takes a request. Raises WorkerLost."""
+        if await self._frame(seconds) != READY:
+            raise WorkerLost("answered something that was not asked")
+
+    async def send(self, request: Request) -> None:
+        """Give it a request. Raises WorkerLost."""
+        frame = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
+        assert self._process.stdin is not None
+        try:
+            with trio.fail_after(FILE_WALL_SECONDS):
+                await self._process.stdin.send_all(LENGTH.pack(len(frame)) + frame)
+        except (trio.BrokenResourceError, trio.TooSlowError) as error:
+            raise WorkerLost("took no request") from error
+
+    async def receive(self) -> Result:
+        """Return the result for the next file of the request. Raises WorkerLost."""
+        unpacker = Unpacker(await self._frame(FILE_WALL_SECONDS))
+        while not unpacker.complete:
+            # To unpack a frame takes a few milliseconds, and many may have arrived already.
+            await trio.lowlevel.checkpoint()
+            unpacker.add(await self._frame(FILE_WALL_SECONDS))
+        return unpacker.result()
+
+    async def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        with trio.move_on_after(END_SECONDS, shield=True):
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    await stream.aclose()
+            await self._process.wait()
+
+    async def _frame(self, seconds: float) -> bytes:
+        try:
+            with trio.fail_after(seconds):
+                (length,) = LENGTH.unpack(await self._exactly(LENGTH.size))
+                return await self._exactly(length)
+        except trio.TooSlowError as error:
+            raise WorkerLost(f"did not answer within {seconds:g} s") from error
+
+    async def _exactly(self, size: int) -> bytes:
+        assert self._process.stdout is not None
+        while len(self._received) < size:
+            received = await self._process.stdout.receive_some()
+            if not received:
+                raise WorkerLost(_ending(await self._process.wait()))
+            self._received += received
+        data = bytes(self._received[:size])
+        del self._received[:size]
+        return data
 
 
 class ProcessChunkerPool:
@@ -49,92 +133,105 @@ class ProcessChunkerPool:
 
     def __init__(self, workers: int, file_cpu_seconds: float) -> None:
         self._limiter = trio.CapacityLimiter(workers)
-        self._processes = anyio.CapacityLimiter(workers)
+        self._idle: list[_Worker] = []
         self._file_cpu_seconds = file_cpu_seconds
         self._warned: set[str] = set()
 
     async def chunk(
         self, root: str, paths: Sequence[str], profile: ChunkingProfile, known: Mapping[str, str]
     ) -> list[Result]:
-        """See :class:`semindex.ports.ChunkerPool`; one call is one round trip, so give it a few files at a time."""
-        try:
-            results = await self._ask(root, paths, profile, known)
-        except WorkerLost:
-            # One of the files is to blame; the others must not pay for it.
-            results = [await self._chunk_alone(root, path, profile, known) for path in paths]
-        for result in results:
-            self._log_once(result)
+        """See :class:`semindex.ports.ChunkerPool`. One call keeps one worker busy: give it a few files at a time."""
+        results: list[Result] = []
+        while len(results) < len(paths):
+            rest = tuple(paths[len(results) :])
+            relevant = {path: known[path] for path in rest if path in known}
+            request = Request(root, rest, profile, relevant, True, self._file_cpu_seconds)
+            try:
+                await self._ask(request, results)
+            except WorkerLost:
+                # The file without a result is to blame, or whoever killed the worker: see which.
+                results.append(await self._chunk_suspect(evolve(request, paths=rest[:1])))
         return results
 
-    async def _chunk_alone(self, root: str, path: str, profile: ChunkingProfile, known: Mapping[str, str]) -> Result:
+    async def close(self) -> None:
+        """End the idle workers; there must be no calls any more."""
+        while self._idle:
+            await self._idle.pop().end()
+
+    async def _chunk_suspect(self, request: Request) -> Result:
+        """Chunk a single file that a worker was lost over: as usual, else by lines, else not at all."""
+        results: list[Result] = []
         try:
-            return (await self._ask(root, [path], profile, known))[0]
-        except WorkerLost:
-            warning = f"The parser crashed, or did not end within {self._file_cpu_seconds:g} s; the file was chunked by its lines."
-            _LOG.warning("%s: %s", os.path.join(root, path), warning)
+            await self._ask(request, results, fresh=True)
+            return results[0]
+        except WorkerLost as loss:
+            warning = f"The file was chunked by its lines: the process that parsed it {loss}."
+        path = request.paths[0]
+        _LOG.warning("%s: %s", os.path.join(request.root, path), warning)
         try:
-            (result,) = await self._ask(root, [path], profile, known, parse=False)
-        except WorkerLost:
-            await self._prove_startable()
-            return FileProblem(path, ProblemKind.FAILED, "Every worker process that read the file was lost.")
+            await self._ask(evolve(request, parse=False), results, fresh=True)
+        except WorkerLost as loss:
+            return FileProblem(path, ProblemKind.FAILED, f"Every process that read the file {loss}.")
+        (result,) = results
         return evolve(result, warning=warning) if isinstance(result, ChunkedFile) else result
 
-    async def _ask(
-        self,
-        root: str,
-        paths: Sequence[str],
-        profile: ChunkingProfile,
-        known: Mapping[str, str],
-        *,
-        parse: bool = True,
-    ) -> list[Result]:
-        relevant = {path: known[path] for path in paths if path in known}
-        request = Request(root, tuple(paths), profile, relevant, parse, self._file_cpu_seconds)
-        packed = await self._run(FILE_WALL_SECONDS * len(paths), chunk_batch, request)
-        results = []
-        for one in packed:
-            results.append(unpack(one))
-            # Each file's chunks are a few milliseconds' work; others get their turn in between.
-            await trio.lowlevel.checkpoint()
-        return results
+    async def _ask(self, request: Request, results: list[Result], *, fresh: bool = False) -> None:
+        """Add the results of a request one by one. Raises WorkerLost after those that came."""
+        async with self._limiter:
+            worker = await self._worker(fresh)
+            async with AsyncExitStack() as unless_ready:
+                unless_ready.push_async_callback(worker.end)
+                await worker.send(request)
+                for _ in request.paths:
+                    results.append(await worker.receive())
+                    self._log_once(results[-1])
+                with suppress(WorkerLost):  # as one is that has grown too large; nothing is missing
+                    await worker.ready(FILE_WALL_SECONDS)
+                    unless_ready.pop_all()
+                    self._idle.append(worker)
 
-    async def _prove_startable(self) -> None:
-        """Tell a file that no worker survives from workers that nothing survives. Raises ChunkingFailed."""
-        for _ in range(START_ATTEMPTS):
-            try:
-                await self._run(0, os.getpid)
-            except WorkerLost:
-                continue
-            return
-        raise ChunkingFailed("Worker processes die as soon as they start; see whether memory or processes are short.")
-
-    async def _run(self, wall_seconds: float, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run a function in a worker. Raises WorkerLost, and ChunkingFailed if none can be started."""
+    async def _worker(self, fresh: bool) -> _Worker:
+        """Return an idle worker, or a new one. Raises ChunkingFailed."""
+        while self._idle and not fresh:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            await worker.end()
         problem = ""
         for _ in range(START_ATTEMPTS):
             try:
-                # Waiting for a free worker is not part of the time that it has.
-                async with self._limiter:
-                    with trio.fail_after(START_WALL_SECONDS + wall_seconds):
-                        return await to_process.run_sync(function, *args, cancellable=True, limiter=self._processes)
-            except (anyio.BrokenWorkerProcess, trio.TooSlowError) as error:
-                raise WorkerLost from error
+                return await _Worker.start()
             except OSError as error:
-                problem = os.strerror(error.errno) if error.errno else str(error)
-        raise ChunkingFailed(
-            f"No worker process can be started ({problem}); see whether memory or processes are short."
-        )
+                problem = f"could not be started: {os.strerror(error.errno or errno.EIO)}"
+            except WorkerLost as error:
+                problem = str(error)
+        raise ChunkingFailed(f"Each new chunker process {problem}; see whether memory or processes are short.")
 
     def _log_once(self, result: Result) -> None:
-        """Log what is wrong with a language rather than with a file: once, not for every file of it."""
+        """Log what is wrong with a language rather than with a file once, not for every file of it."""
         if isinstance(result, ChunkedFile) and result.warning and result.warning not in self._warned:
             self._warned.add(result.warning)
             _LOG.warning("%s: %s", result.path, result.warning)
+
+
+def _ending(returncode: int) -> str:
+    """Say how a process ended."""
+    if returncode >= 0:
+        return f"ended with status {returncode}"
+    if returncode == -signal.SIGPROF:
+        return "did not end in time"
+    return f"was ended by {signal.Signals(-returncode).name}"
 
 
 @asynccontextmanager
 async def open_chunker_pool(
     workers: int, *, file_cpu_seconds: float = FILE_CPU_SECONDS
 ) -> AsyncIterator[ProcessChunkerPool]:
-    """Offer a pool of at most so many processes, started when they are needed; they end with the run."""
-    yield ProcessChunkerPool(workers, file_cpu_seconds)
+    """Open a pool of at most so many processes, each started when it is first needed.
+
+    A file whose parser takes more CPU time than ``file_cpu_seconds`` is chunked by its lines.
+    """
+    async with AsyncExitStack() as stack:
+        pool = ProcessChunkerPool(workers, file_cpu_seconds)
+        stack.push_async_callback(pool.close)
+        yield pool
