@@ -34,6 +34,8 @@ class _Entry:
     priority: Priority
     marked: int
     """Number of the latest mark."""
+    since: float
+    """When the oldest change of the file that is not settled was noted, in seconds of the run's clock."""
     taken: int = 0
     """``marked`` as it was when the path was last taken; 0 while it waits."""
 
@@ -82,7 +84,7 @@ class WorkQueue:
                 self._idle = trio.Event()
                 self.marked_in_run = self.settled_in_run = 0
             self.marked_in_run += 1
-            self._entries[path] = _Entry(priority, self._marks)
+            self._entries[path] = _Entry(priority, self._marks, trio.current_time())
             self._line_up(path, priority)
             return
         entry.marked = self._marks
@@ -148,6 +150,11 @@ class WorkQueue:
         while self._entries:
             await self._idle.wait()
         await trio.lowlevel.checkpoint()
+
+    def lag(self) -> float:
+        """Return the age in seconds of the oldest change that is not settled; 0 if there is none."""
+        oldest = next(iter(self._entries.values()), None)
+        return 0.0 if oldest is None else trio.current_time() - oldest.since
 
     @property
     def marks(self) -> int:

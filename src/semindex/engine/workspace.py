@@ -7,13 +7,14 @@ never the siblings: the workspace says what is wrong and tries again after a pau
 
 import logging
 from collections.abc import Awaitable, Callable
-from enum import Enum, auto
+from datetime import datetime
 
 import trio
 from attrs import frozen
 
 from semindex.engine.answering import Answerer
 from semindex.engine.collection import CollectionKeeper
+from semindex.engine.condition import Condition, Phase, utc_now
 from semindex.engine.filetable import FileTable
 from semindex.engine.index import Index
 from semindex.engine.indexer import Indexer, Tools
@@ -50,13 +51,6 @@ class Limits:
     """Between two comparisons of the whole tree with the index that nobody asked for."""
 
 
-class _Phase(Enum):
-    STANDBY = auto()
-    OPENING = auto()
-    BUILDING = auto()
-    READY = auto()
-
-
 class Workspace:
     """Manager of one canonical path."""
 
@@ -70,10 +64,13 @@ class Workspace:
         cell_id: str,
         baseline: "Workspace | None" = None,
         limits: Limits | None = None,
+        changes: Revision | None = None,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
+        """``changes`` counts the changes of the whole cell, ``clock`` tells people when things happened."""
         self.root = root
         self.baseline = baseline
-        self.changes = Revision()
+        self.changes = Revision(changes)
         self.closed = trio.Event()
         self.index = Index()
         self._tree = tree
@@ -83,14 +80,10 @@ class Workspace:
         self._keeper = CollectionKeeper(tools.store, collection_name(root), tools.scheduler.profile, chunking, cell_id)
         self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
         self._answerer = Answerer(tree, tools, self.index, self._sweeper, self._sources)
-        self._phase = _Phase.OPENING
-        self._error: str | None = None
-        self._trouble: str | None = None
+        self._condition = Condition(self.changes, clock)
         self._first_sweep = trio.Event()
         self._stopping = trio.Event()
         self._purge = False
-        self._verdict: str | None = None
-        """Why the last build counts as failed."""
         self.purged = False
 
     # What others may ask for
@@ -102,19 +95,22 @@ class Workspace:
 
     def status(self) -> WorkspaceStatus:
         """Return a snapshot."""
-        index, state = self.index, self._state()
+        index, condition = self.index, self._condition
         return WorkspaceStatus(
             path=self.root,
-            state=state,
-            message=self._message(state),
+            state=condition.state(index.queue),
+            message=condition.message(index.queue),
             files=index.table.counts(),
             processed=index.queue.settled_in_run,
             total=index.queue.marked_in_run,
             chunks=index.table.chunks,
             embedded_chunks=index.embedded_chunks,
             reused_chunks=index.reused_chunks,
-            last_error=self._error or self._trouble,
+            last_error=condition.error or condition.verdict or condition.trouble,
             failed_files=index.table.failures(SHOWN_FAILURES),
+            lag=index.queue.lag(),
+            updated_at=condition.updated_at,
+            completed_at=condition.completed_at,
         )
 
     async def settled(self) -> WorkspaceStatus:
@@ -129,13 +125,15 @@ class Workspace:
 
     async def completed(self) -> None:
         """Wait until a build is finished: at once, unless none ever was."""
-        while self._phase is not _Phase.READY:
+        while self._condition.phase is not Phase.READY:
             await self.changes.beyond(self.changes.value)
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """Answer a query. Raises NotReady, and what the embedder and the store raise."""
-        self._require_searchable()
-        return await self._answerer.answer(request, is_built=self._phase is _Phase.READY)
+        if self._stopping.is_set():
+            raise NotReady("The workspace is being released.")
+        self._condition.require_searchable(self.index.queue, is_overlay=self.baseline is not None)
+        return await self._answerer.answer(request, is_built=self._condition.is_built)
 
     # The life of the workspace
 
@@ -157,19 +155,19 @@ class Workspace:
                 if self._purge:
                     await self._purge_data()
             if scope.cancelled_caught:
-                self._fail(f"Deleting the data took longer than {self._limits.purge_grace:g} seconds.")
+                self._condition.fail(f"Deleting the data took longer than {self._limits.purge_grace:g} seconds.")
             self.closed.set()
-            self.changes.bump()
+            self._condition.touch()
 
     async def _live(self) -> None:
         """Open, index and watch over the tree until stopped or until something fails."""
         try:
             await self._work()
         except* SemindexError as group:
-            self._fail(str(next(leaves(group))))
-            logger.warning("workspace failed: %s", self._error)
+            self._condition.fail(str(next(leaves(group))))
+            logger.warning("workspace failed: %s", self._condition.error)
         except* Exception as group:
-            self._fail(f"An unexpected {type(next(leaves(group))).__name__} ended the indexing; see the log.")
+            self._condition.fail(f"An unexpected {type(next(leaves(group))).__name__} ended the indexing; see the log.")
             logger.exception("workspace failed")
 
     async def _work(self) -> None:
@@ -182,7 +180,7 @@ class Workspace:
             self.index,
             self._tools,
             prepare=self._keeper.ensure,
-            report=self._report,
+            report=self._condition.report,
         )
         try:
             async with trio.open_nursery() as sinks:
@@ -202,11 +200,11 @@ class Workspace:
                 await self._close_collection()
 
     async def _open(self) -> None:
-        self._enter(_Phase.OPENING)
+        self._condition.enter(Phase.OPENING)
         if self.baseline is not None:
-            self._enter(_Phase.STANDBY)
+            self._condition.enter(Phase.STANDBY)
             await self.baseline.completed()
-            self._enter(_Phase.OPENING)
+            self._condition.enter(Phase.OPENING)
         records = list((await self._tools.ledger.load()).values())
         opened = await self._keeper.open(FileTable(records))
         if opened.is_new:
@@ -220,21 +218,21 @@ class Workspace:
         self.index.take_over(opened.repairs)
         if self.baseline is not None:
             self.baseline.index.attach(self.index)
-        self._error, self._first_sweep = None, trio.Event()
-        self._enter(_Phase.READY if opened.is_complete and self.baseline is None else _Phase.BUILDING)
+        self._condition.is_built = opened.is_complete and self.baseline is None
+        self._condition.error, self._first_sweep = None, trio.Event()
+        self._condition.enter(Phase.INDEXING)
 
     async def _sweep(self, full: bool) -> None:
         is_first = not self._first_sweep.is_set()
         try:
             scan = await self._tree.scan()
         except SemindexError as error:
-            self._fail(str(error))
+            self._condition.fail(str(error))
             raise
         priority = Priority.BACKFILL if is_first else Priority.EDIT
         await compare(scan, self.index, self._chunking.version, priority, retry_failed=full or is_first)
-        self._error = None
         self._first_sweep.set()
-        self.changes.bump()
+        self._condition.recover()
 
     async def _finish_builds(self) -> None:
         """Note in the collection that a build is complete, and let the store build its search structures."""
@@ -242,10 +240,9 @@ class Workspace:
         while True:
             await self.index.queue.idle()
             marks = self.index.queue.marks
-            if self._phase is _Phase.BUILDING and self._keeper.exists:
+            if self._keeper.exists and not self._condition.is_built:
                 await self._keeper.describe(complete=True)
-            self._verdict = self._judge_build()
-            self._enter(_Phase.READY)
+            self._condition.complete(self._judge_build())
             if self._keeper.exists:
                 await self._tools.store.flush(self._keeper.name)
                 await self._tools.store.optimize(self._keeper.name)
@@ -291,56 +288,7 @@ class Workspace:
             await self._tools.ledger.clear()
             self.purged = True
         except SemindexError as error:
-            self._fail(str(error))
-
-    # What it says of itself
-
-    def _enter(self, phase: _Phase) -> None:
-        self._phase = phase
-        self.changes.bump()
-
-    def _fail(self, reason: str) -> None:
-        self._error = reason
-        self.changes.bump()
-
-    def _report(self, trouble: str | None) -> None:
-        self._trouble = trouble
-        self.changes.bump()
-
-    def _state(self) -> State:
-        if self._error or self._verdict:
-            return State.ERROR
-        if self._phase is _Phase.STANDBY:
-            return State.STANDBY
-        return State.INDEXED if self._phase is _Phase.READY and not self.index.queue else State.INDEXING
-
-    def _message(self, state: State) -> str:
-        queue = self.index.queue
-        match state:
-            case State.ERROR:
-                return self._error or self._verdict or ""
-            case State.STANDBY:
-                return "Waiting for the primary worktree index to become available."
-            case State.INDEXED:
-                return "Index up-to-date."
-            case State.INDEXING if self._trouble:
-                return f"{self._trouble} Trying again."
-            case State.INDEXING if not queue:
-                return "Checking for new or modified files..."
-            case State.INDEXING:
-                share = round(100 * queue.settled_in_run / max(1, queue.marked_in_run))
-                return f"Indexed {queue.settled_in_run} / {queue.marked_in_run} files ({share}%)."
-
-    # How it answers
-
-    def _require_searchable(self) -> None:
-        state = self._state()
-        if self._stopping.is_set() or state in (State.STANDBY, State.ERROR) or self._phase is _Phase.OPENING:
-            raise NotReady(
-                f"Code index is not ready for search. Current state: {state}. {self._message(state)}".strip()
-            )
-        if self.baseline is not None and self._phase is not _Phase.READY:
-            raise NotReady("Worktree index reconciliation is not complete. Try again in a moment.")
+            self._condition.fail(str(error))
 
     def _sources(self) -> list[Source]:
         if self.baseline is None:

@@ -1,8 +1,9 @@
 """States that people and machines see: of a workspace, of a file, of the cell."""
 
+from datetime import datetime
 from enum import StrEnum
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from semindex.model.chunks import Signature
 
@@ -84,6 +85,12 @@ class WorkspaceStatus:
     last_error: str | None = None
     failed_files: tuple[tuple[str, str], ...] = ()
     """The first ten failed files with their reasons."""
+    lag: float = 0.0
+    """Seconds since the oldest change that is not indexed yet."""
+    updated_at: datetime | None = None
+    """When anything of this last changed."""
+    completed_at: datetime | None = None
+    """When the index was last complete."""
 
     @property
     def percent(self) -> int:
@@ -93,7 +100,3 @@ class WorkspaceStatus:
         if self.state is not State.INDEXING or self.total == 0:
             return 0
         return round(100 * self.processed / self.total)
-
-    def with_state(self, state: State, message: str, last_error: str | None = None) -> "WorkspaceStatus":
-        """Return the same snapshot in another state."""
-        return evolve(self, state=state, message=message, last_error=last_error)

@@ -1,0 +1,111 @@
+"""What a workspace says of itself: phase, errors and times, and the state and message that follow from them.
+
+The state is computed from facts whenever it is asked for, so that it cannot drift away from them.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import Enum, auto
+
+from semindex.engine.revision import Revision
+from semindex.engine.workqueue import WorkQueue
+from semindex.model.errors import NotReady
+from semindex.model.status import State
+
+
+def utc_now() -> datetime:
+    """Return the wall clock's time, for people to read."""
+    return datetime.now(UTC)
+
+
+class Phase(Enum):
+    """How far a workspace has come since its present life began."""
+
+    STANDBY = auto()
+    """Waiting for its baseline."""
+    OPENING = auto()
+    INDEXING = auto()
+    """Comparing the tree with the index for the first time, and working off the differences."""
+    READY = auto()
+
+
+class Condition:
+    """The facts; whoever changes one touches ``changes``."""
+
+    def __init__(self, changes: Revision, clock: Callable[[], datetime]) -> None:
+        self.phase = Phase.OPENING
+        self.is_built = False
+        """A build was finished at some time: the index is whole but for what changed since."""
+        self.error: str | None = None
+        """Why the workspace does not work now."""
+        self.trouble: str | None = None
+        """Which dependency work is waiting for."""
+        self.verdict: str | None = None
+        """Why the last build counts as failed."""
+        self.updated_at = clock()
+        self.completed_at: datetime | None = None
+        self._changes = changes
+        self._clock = clock
+
+    def enter(self, phase: Phase) -> None:
+        """Take note of a new phase."""
+        self.phase = phase
+        self.touch()
+
+    def fail(self, reason: str) -> None:
+        """Take note of what keeps the workspace from working."""
+        self.error = reason
+        self.touch()
+
+    def recover(self) -> None:
+        """Take note that it works."""
+        self.error = None
+        self.touch()
+
+    def report(self, trouble: str | None) -> None:
+        """Take note of a dependency in trouble, or of progress."""
+        self.trouble = trouble
+        self.touch()
+
+    def complete(self, verdict: str | None) -> None:
+        """Take note that everything that was outstanding is settled."""
+        self.verdict, self.completed_at, self.is_built = verdict, self._clock(), True
+        self.enter(Phase.READY)
+
+    def touch(self) -> None:
+        """Say that something changed."""
+        self.updated_at = self._clock()
+        self._changes.bump()
+
+    def state(self, queue: WorkQueue) -> State:
+        """Return the state that people and machines see."""
+        if self.error or self.verdict:
+            return State.ERROR
+        if self.phase is Phase.STANDBY:
+            return State.STANDBY
+        return State.INDEXED if self.phase is Phase.READY and not queue else State.INDEXING
+
+    def message(self, queue: WorkQueue) -> str:
+        """Return one sentence that goes with the state."""
+        match self.state(queue):
+            case State.ERROR:
+                return self.error or self.verdict or ""
+            case State.STANDBY:
+                return "Waiting for the primary worktree index to become available."
+            case State.INDEXED:
+                return "Index up-to-date."
+            case State.INDEXING if self.trouble:
+                return f"{self.trouble} Trying again."
+            case State.INDEXING if not queue:
+                return "Checking for new or modified files..."
+            case State.INDEXING:
+                share = round(100 * queue.settled_in_run / max(1, queue.marked_in_run))
+                return f"Indexed {queue.settled_in_run} / {queue.marked_in_run} files ({share}%)."
+
+    def require_searchable(self, queue: WorkQueue, *, is_overlay: bool) -> None:
+        """Raise NotReady unless a search can be answered; an overlay has to be compared with its baseline first."""
+        state = self.state(queue)
+        if state in (State.STANDBY, State.ERROR) or self.phase is Phase.OPENING:
+            raise NotReady(f"Code index is not ready for search. Current state: {state}. {self.message(queue)}")
+        if is_overlay and self.phase is not Phase.READY:
+            raise NotReady("Worktree index reconciliation is not complete. Try again in a moment.")
