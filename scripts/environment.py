@@ -69,7 +69,7 @@ def prepare(name: str) -> Path:
 def install_packages(home: Path, lock: Path) -> None:
     """Create an empty environment, and install what the lock file pins, checking every hash."""
     say(f"making {home.relative_to(ROOT)} with Python {sys.version.split()[0]}")
-    run([sys.executable, "-m", "venv", str(home)])
+    run([sys.executable, "-I", "-m", "venv", str(home)])
     say(f"installing what {lock.relative_to(ROOT)} pins")
     # A wheel is unpacked; a source distribution would run build tools that no lock pins.
     pip(home, "--require-hashes", "--only-binary=:all:", "-r", str(lock))
@@ -83,7 +83,7 @@ def install_project(home: Path) -> None:
 
 def pip(home: Path, *arguments: str) -> None:
     """Run ``pip install`` of an environment."""
-    run([str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "-q", *arguments])
+    run([str(home / "bin" / "python"), "-I", "-m", "pip", "--disable-pip-version-check", "install", "-q", *arguments])
 
 
 def run(command: Sequence[str]) -> None:

@@ -24,10 +24,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(script: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start a script where a user might be: among modules with common names, none of which it may import."""
+    trap = script.parent.parent / "trap"
+    trap.mkdir(exist_ok=True)
+    for name in ("json", "random", "sqlite3", "tempfile", "venv"):
+        (trap / f"{name}.py").write_text("raise SystemExit('imported from the current directory')\n")
     return subprocess.Popen(
         [script, *arguments],
-        cwd="/",
-        env={**os.environ, "PYTHON": sys.executable, **environment},
+        cwd=trap,
+        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(trap), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -81,8 +86,8 @@ def shim(directory: Path, name: str, body: str) -> None:
 
 def test_an_interpreter_that_only_prints_an_error_is_passed_over(checkout: Path, tmp_path: Path) -> None:
     shim(tmp_path, "python3.13", "echo 'version not installed' >&2; exit 127")
-    shim(tmp_path, "python3.12", 'case $1 in -c) exit 1;; esac; echo "too old, or without venv"')
-    shim(tmp_path, "python3.11", 'case $1 in -c) exit 0;; esac; echo "ran with $2"')
+    shim(tmp_path, "python3.12", 'case $2 in -c) exit 1;; esac; echo "too old, or without venv"')
+    shim(tmp_path, "python3.11", 'case $2 in -c) exit 0;; esac; echo "ran with $3"')
 
     output, messages = start(
         checkout / "scripts" / "environment", "lock", PYTHON="", PATH=f"{tmp_path}:{os.environ['PATH']}"
