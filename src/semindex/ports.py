@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from semindex.model.chunks import ChunkedFile, FileProblem, Signature, UnchangedFile
 from semindex.model.points import Hit, Payload
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile, Role
+from semindex.model.registrations import Lifecycle, Operation, Registration, Retained, TokenRecord
 from semindex.model.status import FileRecord
 
 Vectors = NDArray[np.float32]
@@ -223,3 +224,77 @@ class EmbeddingCache(Protocol):
 
     async def counters(self) -> CacheCounters:
         """Return how it is used and how large it is."""
+
+
+class Registrations(Protocol):
+    """Leases, and what is kept without one; survives kill -9. Nothing goes but by the call that says so.
+
+    As all of :class:`CellState` it raises StateUnwritable or StateDamaged, and then nothing has changed.
+    """
+
+    async def load_all(self) -> list[Registration]:
+        """Return all registrations, the oldest first."""
+
+    async def save(self, registration: Registration) -> None:
+        """Write a registration, replacing one of the same id; what was retained of its path is adopted by it."""
+
+    async def set_lifecycle(self, registration_id: str, lifecycle: Lifecycle, purge: bool | None = None) -> None:
+        """Write where a registration stands and what its release is to do. Raises UnknownRegistration."""
+
+    async def delete(self, registration_id: str, retained: Retained | None = None) -> bool:
+        """Forget a registration and its tokens, in the same instant retain its data; return whether there was one."""
+
+    async def load_retained(self) -> list[Retained]:
+        """Return what is kept without a registration, the oldest first."""
+
+    async def discard_retained(self, path: str) -> bool:
+        """Forget that a path's data are kept; return whether they were."""
+
+
+class Operations(Protocol):
+    """What clients started; those found running at a start have failed, as interrupted."""
+
+    async def load_all(self) -> list[Operation]:
+        """Return all operations, the oldest first."""
+
+    async def save(self, operation: Operation) -> None:
+        """Write an operation, replacing one of the same id; of those that ended only the latest thousand are kept."""
+
+
+class Tokens(Protocol):
+    """Search tokens, each bound to a registration and known by its digest alone."""
+
+    async def load_all(self) -> list[TokenRecord]:
+        """Return all tokens, the oldest first."""
+
+    async def add(self, token: TokenRecord) -> None:
+        """Keep a new token. Raises UnknownRegistration."""
+
+    async def delete(self, registration_id: str, token_id: str) -> bool:
+        """Forget a token of this registration; return whether there was one."""
+
+
+class CellState(Protocol):
+    """What a cell knows when it starts again."""
+
+    @property
+    def cell_id(self) -> str:
+        """A random UUID, made with the state: what marks our collections as ours."""
+
+    @property
+    def registrations(self) -> Registrations:
+        """The leases."""
+
+    @property
+    def operations(self) -> Operations:
+        """What clients started."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The search tokens."""
+
+    def ledger(self, workspace: str) -> Ledger:
+        """Return the ledger of a workspace, given its canonical path; the same one for every call."""
+
+    async def ledgers(self) -> list[str]:
+        """Return the workspaces whose ledger holds records, sorted."""

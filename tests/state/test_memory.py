@@ -7,8 +7,8 @@ import pytest
 import trio.testing
 
 from semindex.model.status import FileRecord
-from semindex.ports import EmbeddingCache, Ledger
-from semindex.state.memory import MemoryEmbeddingCache, MemoryLedger
+from semindex.ports import CellState, EmbeddingCache, Ledger
+from semindex.state.memory import MemoryCellState, MemoryEmbeddingCache, MemoryLedger
 from tests.state.conformance import (
     ROOM,
     EmbeddingCacheConformance,
@@ -17,6 +17,7 @@ from tests.state.conformance import (
     OpenLedger,
     record,
 )
+from tests.state.state_conformance import CellStateConformance, OpenState
 
 
 class TestMemoryLedger(LedgerConformance):
@@ -41,6 +42,19 @@ class TestMemoryEmbeddingCache(EmbeddingCacheConformance):
             yield small if limited else large
 
         return open_cache
+
+
+class TestMemoryCellState(CellStateConformance):
+    @pytest.fixture
+    def open_state(self) -> OpenState:
+        state = MemoryCellState()
+
+        @asynccontextmanager
+        async def open_state() -> AsyncIterator[CellState]:
+            await state.restart()
+            yield state
+
+        return open_state
 
 
 async def test_time_passes_while_a_twin_is_used(autojump_clock: trio.testing.MockClock) -> None:

@@ -26,6 +26,65 @@ class PathRefused(InvalidInput):
     code = "path_refused"
 
 
+class UnknownRegistration(InvalidInput):
+    """There is no registration of that id."""
+
+    code = "unknown_registration"
+
+    @classmethod
+    def of(cls, registration_id: str) -> "UnknownRegistration":
+        """Return the error with its usual sentence."""
+        return cls(f"There is no registration {registration_id!r}: register the workspace first.")
+
+
+class UnknownOperation(InvalidInput):
+    """There is no operation of that id."""
+
+    code = "unknown_operation"
+
+
+class OutsideRoots(PathRefused):
+    """The directory lies below none of the roots that the configuration allows."""
+
+    code = "outside_roots"
+
+
+class Conflict(SemindexError):
+    """The request contradicts what is registered."""
+
+    code = "conflict"
+
+
+class BaselineMissing(Conflict):
+    """The primary checkout that a worktree builds on is not registered."""
+
+    code = "baseline_missing"
+
+
+class BaselineInUse(Conflict):
+    """Worktrees still build on the primary checkout."""
+
+    code = "baseline_in_use"
+
+
+class Releasing(Conflict):
+    """The registration is being released."""
+
+    code = "releasing"
+
+
+class TooManyRegistrations(SemindexError):
+    """The cell holds as many registrations as it may."""
+
+    code = "too_many_registrations"
+
+
+class Starting(SemindexError):
+    """The cell has not read its registrations yet."""
+
+    code = "starting"
+
+
 class ConfigurationError(SemindexError):
     """The cell cannot start with this configuration."""
 

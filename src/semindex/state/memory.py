@@ -3,14 +3,28 @@
 Every call is a checkpoint first and then happens at once: a call that was cancelled has changed nothing.
 """
 
+import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import trio
+from attrs import evolve
 
+from semindex.model.errors import UnknownRegistration
+from semindex.model.registrations import (
+    INTERRUPTED,
+    Lifecycle,
+    Operation,
+    OperationState,
+    Registration,
+    Retained,
+    TokenRecord,
+)
 from semindex.model.status import FileRecord
 from semindex.ports import CacheCounters, Vectors
+from semindex.state.operations import KEPT
 
 
 class MemoryLedger:
@@ -80,3 +94,139 @@ class MemoryEmbeddingCache:
         if key in self._vectors:
             vector = self._vectors.pop(key)
             self._bytes -= vector.nbytes + len(key[1])
+
+
+class MemoryRegistrations:
+    """Implements :class:`semindex.ports.Registrations`."""
+
+    def __init__(self, tokens: dict[str, TokenRecord]) -> None:
+        self._registrations: dict[str, Registration] = {}
+        self._retained: dict[str, Retained] = {}
+        self._tokens = tokens
+
+    async def load_all(self) -> list[Registration]:
+        """Return all registrations, the oldest first."""
+        await trio.lowlevel.checkpoint()
+        return sorted(self._registrations.values(), key=lambda each: (each.created_at, each.id))
+
+    async def save(self, registration: Registration) -> None:
+        """Write a registration, replacing one of the same id; what was retained of its path is adopted by it."""
+        await trio.lowlevel.checkpoint()
+        self._registrations[registration.id] = registration
+        self._retained.pop(registration.path, None)
+
+    async def set_lifecycle(self, registration_id: str, lifecycle: Lifecycle, purge: bool | None = None) -> None:
+        """Write where a registration stands and what its release is to do. Raises UnknownRegistration."""
+        await trio.lowlevel.checkpoint()
+        known = self.require(registration_id)
+        self._registrations[registration_id] = evolve(known, lifecycle=lifecycle, purge=purge)
+
+    async def delete(self, registration_id: str, retained: Retained | None = None) -> bool:
+        """Forget a registration and its tokens, in the same instant retain its data; return whether there was one."""
+        await trio.lowlevel.checkpoint()
+        for token in [token for token in self._tokens.values() if token.registration_id == registration_id]:
+            del self._tokens[token.id]
+        if retained is not None:
+            self._retained[retained.path] = retained
+        return self._registrations.pop(registration_id, None) is not None
+
+    async def load_retained(self) -> list[Retained]:
+        """Return what is kept without a registration, the oldest first."""
+        await trio.lowlevel.checkpoint()
+        return sorted(self._retained.values(), key=lambda each: (each.since, each.path))
+
+    async def discard_retained(self, path: str) -> bool:
+        """Forget that a path's data are kept; return whether they were."""
+        await trio.lowlevel.checkpoint()
+        return self._retained.pop(path, None) is not None
+
+    def require(self, registration_id: str) -> Registration:
+        """Return a registration. Raises UnknownRegistration."""
+        if registration_id not in self._registrations:
+            raise UnknownRegistration.of(registration_id)
+        return self._registrations[registration_id]
+
+
+class MemoryOperations:
+    """Implements :class:`semindex.ports.Operations`."""
+
+    def __init__(self) -> None:
+        self._operations: dict[str, Operation] = {}
+
+    async def load_all(self) -> list[Operation]:
+        """Return all operations, the oldest first."""
+        await trio.lowlevel.checkpoint()
+        return self._sorted()
+
+    async def save(self, operation: Operation) -> None:
+        """Write an operation, replacing one of the same id; of those that ended only the latest are kept."""
+        await trio.lowlevel.checkpoint()
+        self._operations[operation.id] = operation
+        ended = [each for each in self._sorted() if each.state is not OperationState.RUNNING]
+        for each in ended[:-KEPT]:
+            del self._operations[each.id]
+
+    async def interrupt_running(self, at: datetime) -> None:
+        """Write down that the operations still running have failed, since the process that ran them is gone."""
+        await trio.lowlevel.checkpoint()
+        for key, operation in self._operations.items():
+            if operation.state is OperationState.RUNNING:
+                self._operations[key] = evolve(
+                    operation, state=OperationState.FAILED, completed_at=at, error=INTERRUPTED
+                )
+
+    def _sorted(self) -> list[Operation]:
+        return sorted(self._operations.values(), key=lambda each: (each.started_at, each.id))
+
+
+class MemoryTokens:
+    """Implements :class:`semindex.ports.Tokens`."""
+
+    def __init__(self, tokens: dict[str, TokenRecord], registrations: MemoryRegistrations) -> None:
+        self._tokens = tokens
+        self._registrations = registrations
+
+    async def load_all(self) -> list[TokenRecord]:
+        """Return all tokens, the oldest first."""
+        await trio.lowlevel.checkpoint()
+        return sorted(self._tokens.values(), key=lambda each: (each.created_at, each.id))
+
+    async def add(self, token: TokenRecord) -> None:
+        """Keep a new token. Raises UnknownRegistration."""
+        await trio.lowlevel.checkpoint()
+        self._registrations.require(token.registration_id)
+        self._tokens[token.id] = token
+
+    async def delete(self, registration_id: str, token_id: str) -> bool:
+        """Forget a token of this registration; return whether there was one."""
+        await trio.lowlevel.checkpoint()
+        token = self._tokens.get(token_id)
+        if token is None or token.registration_id != registration_id:
+            return False
+        del self._tokens[token_id]
+        return True
+
+
+class MemoryCellState:
+    """Implements :class:`semindex.ports.CellState`."""
+
+    def __init__(self) -> None:
+        self.cell_id = str(uuid.uuid4())
+        tokens: dict[str, TokenRecord] = {}
+        self.registrations = MemoryRegistrations(tokens)
+        self.operations = MemoryOperations()
+        self.tokens = MemoryTokens(tokens, self.registrations)
+        self._ledgers: dict[str, dict[str, FileRecord]] = {}
+
+    def ledger(self, workspace: str) -> MemoryLedger:
+        """Return the ledger of a workspace, given its canonical path; the same one for every call."""
+        return MemoryLedger(self._ledgers.setdefault(workspace, {}))
+
+    async def ledgers(self) -> list[str]:
+        """Return the workspaces whose ledger holds records, sorted."""
+        await trio.lowlevel.checkpoint()
+        return sorted(workspace for workspace, records in self._ledgers.items() if records)
+
+    async def restart(self) -> None:
+        """Do what opening the state again does."""
+        await self.operations.interrupt_running(datetime.now(UTC))

@@ -29,6 +29,42 @@ CELL = Schema(
     application_id=int.from_bytes(b"smix"),
     migrations=(
         (
+            "CREATE TABLE cell (id TEXT NOT NULL, created_at TEXT NOT NULL)",
+            """CREATE TABLE registrations (
+                id TEXT PRIMARY KEY,
+                path TEXT NOT NULL,
+                baseline_path TEXT,
+                created_at TEXT NOT NULL,
+                lifecycle TEXT NOT NULL,
+                purge_on_release INTEGER,
+                project_id TEXT,
+                workspace_id TEXT,
+                purge INTEGER
+            )""",
+            """CREATE TABLE retained (
+                path TEXT PRIMARY KEY,
+                baseline_path TEXT,
+                since TEXT NOT NULL,
+                ttl INTEGER
+            )""",
+            # An operation outlives its registration, so it does not refer to it.
+            """CREATE TABLE operations (
+                id TEXT PRIMARY KEY,
+                registration_id TEXT NOT NULL,
+                kind TEXT NOT NULL,
+                started_at TEXT NOT NULL,
+                state TEXT NOT NULL,
+                completed_at TEXT,
+                error TEXT
+            )""",
+            """CREATE TABLE tokens (
+                id TEXT PRIMARY KEY,
+                registration_id TEXT NOT NULL REFERENCES registrations (id) ON DELETE CASCADE,
+                digest BLOB NOT NULL UNIQUE,
+                label TEXT NOT NULL,
+                created_at TEXT NOT NULL
+            )""",
+            "CREATE INDEX tokens_by_registration ON tokens (registration_id)",
             # A ledger without a path is being deleted, slice by slice.
             "CREATE TABLE ledgers (id INTEGER PRIMARY KEY, path TEXT UNIQUE)",
             # Names and reasons are bytes (UTF-8, lone surrogates passed through): a file system may hold any name.
