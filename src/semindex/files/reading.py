@@ -104,7 +104,7 @@ def _read_stable(directory: int, name: str, path: str, limit: int) -> FileRead |
         if not stat.S_ISREG(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
             break
         began_ns = time.time_ns()
-        with open(name, "rb", opener=lambda name, _: os.open(name, _FILE_FLAGS, dir_fd=directory)) as file:
+        with open(name, "rb", buffering=0, opener=lambda name, _: os.open(name, _FILE_FLAGS, dir_fd=directory)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 break
@@ -112,10 +112,12 @@ def _read_stable(directory: int, name: str, path: str, limit: int) -> FileRead |
             if before.size > limit:
                 reason = f"The file is larger than {_human(limit)}."
                 return FileProblem(path, ProblemKind.SKIPPED, reason, before)
+            trusted = before.trusted_at(began_ns)
             data = file.read(before.size + 1)
-            after = signature_of(os.fstat(file.fileno()))
-        if before == after and len(data) == after.size:
-            return FileRead(data, after, after.trusted_at(began_ns))
+            # Writes within one tick of the file system's clock leave the same signature: a young file is read twice.
+            steady = len(data) == before.size and (trusted or os.pread(file.fileno(), before.size + 1, 0) == data)
+            if steady and signature_of(os.fstat(file.fileno())) == before:
+                return FileRead(data, before, trusted)
     else:
         return FileProblem(path, ProblemKind.FAILED, "The file kept changing while it was read.")
     return FileProblem(path, ProblemKind.GONE, "There is no regular file at this path.")
