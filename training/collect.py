@@ -12,7 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from multiprocessing import Pool
+from multiprocessing import get_context
 from pathlib import Path
 
 from attrs import frozen
@@ -63,7 +63,7 @@ def read_package(request: Request, work: Path) -> Package | None:
 
 def extract(requests: Sequence[Request], work: Path, workers: int) -> None:
     """Write the pairs of the training packages, the declarations of the held-out ones, and the licence table."""
-    with Pool(workers) as pool:
+    with get_context("spawn").Pool(workers) as pool:
         found = pool.imap_unordered(partial(read_package, work=work), requests)
         packages = sorted(filter(None, found), key=lambda package: package.request.key)
     chosen = select({package.request: package.pairs for package in packages if not package.request.heldout})

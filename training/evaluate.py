@@ -142,10 +142,11 @@ def main() -> None:
     pairs = read_pairs(options.heldout)
     every = tasks(pairs)
     print("MRR@10 | recall at 1, 5, 10; candidates: the functions of the query's own package")
-    for language in sorted({task.language for task in every}):
-        report(table, [task for task in every if task.language == language])
-    report(table, question_tasks(QUESTIONS, pairs))
-    score_report(table, every)
+    asked = [*every, *question_tasks(QUESTIONS, pairs)]
+    for language in dict.fromkeys(task.language for task in asked):
+        report(table, [task for task in asked if task.language == language])
+    if every:
+        score_report(table, every)
 
 
 if __name__ == "__main__":

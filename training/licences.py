@@ -36,7 +36,7 @@ class Verdict:
 
 def is_permissive(expression: str) -> bool:
     """Evaluate an SPDX-like expression: one side of an ``or`` is enough, both sides of an ``and`` are needed."""
-    text = re.sub(r"\s+", " ", expression.strip().lower())
+    text = re.sub(r"\s+", " ", expression.strip().lower()).replace(", version ", " version ")
     while group := re.search(r"\(([^()]*)\)", text):
         before = text[: group.start()].rstrip()
         is_operand = not before or before.endswith((" and", " or", "(", "||", ","))

@@ -73,19 +73,21 @@ def download(requests: Iterable[Request], work: Path) -> None:
     for request in requests:
         folder = request.folder(work)
         if not folder.exists():
-            done = _fetch(_COMMANDS[request.ecosystem](request.name), folder)
-            print(request.ecosystem, request.name, "ok" if done else "failed", flush=True)
+            trouble = _fetch(_COMMANDS[request.ecosystem](request.name), folder)
+            print(request.ecosystem, request.name, trouble or "ok", flush=True)
 
 
-def _fetch(command: list[str], folder: Path) -> bool:
-    """Run a client in a folder of its own, which takes its place only when the client succeeded."""
+def _fetch(command: list[str], folder: Path) -> str:
+    """Run a client in a folder of its own, which takes its place if the client succeeds; return what went wrong."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as scratch:
         part = Path(scratch) / "part"
         part.mkdir()
         try:
-            subprocess.run(command, cwd=part, capture_output=True, timeout=_TIMEOUT, check=True)
-        except (OSError, subprocess.SubprocessError):
-            return False
+            subprocess.run(command, cwd=part, capture_output=True, timeout=_TIMEOUT, check=True, text=True)
+        except subprocess.CalledProcessError as error:
+            return f"failed: {error.stderr.strip().splitlines()[-1:]}"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"failed: {error}"
         part.rename(folder)
-    return True
+    return ""

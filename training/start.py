@@ -29,7 +29,8 @@ def latent_rows(corpus: Corpus, index: Rows, size: int, random: np.random.Genera
     values *= np.maximum(np.log(len(index) / (1 + np.bincount(rows, minlength=size)))[rows], 0.1)
     values /= np.sqrt(np.bincount(pairs, values**2, minlength=len(index)))[pairs]
     shape = (size, len(index))
-    matrix = torch.sparse_coo_tensor(np.stack([rows, pairs]), values, shape, dtype=torch.float32).coalesce()
+    matrix = torch.sparse_coo_tensor(np.stack([rows, pairs]), values, shape, dtype=torch.float32, check_invariants=True)
+    matrix = matrix.coalesce()
     by_token, by_pair = matrix.to_sparse_csr(), matrix.t().coalesce().to_sparse_csr()
     basis = by_token @ torch.from_numpy(random.normal(size=(len(index), DIMENSION + _SPARE)).astype(np.float32))
     for _ in range(2):

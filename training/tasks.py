@@ -55,7 +55,7 @@ def tasks(pairs: Iterable[Pair]) -> list[Task]:
 
 
 def question_tasks(path: Path, pairs: Iterable[Pair]) -> list[Task]:
-    """Read plain questions, each with a pattern for the symbols that answer it."""
+    """Read plain questions, each with a pattern for the symbols that answer it; packages without pairs are left out."""
     groups: defaultdict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         if _is_function(pair):
@@ -75,6 +75,7 @@ def question_tasks(path: Path, pairs: Iterable[Pair]) -> list[Task]:
             ],
         )
         for package, asked in questions.items()
+        if package in groups
     ]
 
 

@@ -99,7 +99,7 @@ def train(corpus: Corpus, start: Floats, index: Rows, held: Rows, *, epochs: int
             loss.backward()
             optimiser.step()
             done += 1
-            losses.append(float(loss))
+            losses.append(loss.item())
         rank = table.mean_reciprocal_rank(*corpus.whole(held, random))
         passed = time.monotonic() - began
         print(f"epoch {epoch + 1} loss {np.mean(losses):.3f} MRR of {len(held)} {rank:.3f} {passed:.0f} s", flush=True)
