@@ -12,6 +12,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from semindex.core.eligibility import Verdict
 from semindex.model.chunks import ChunkedFile, FileProblem, Signature, UnchangedFile
 from semindex.model.points import Hit, Payload
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile, Role
@@ -141,6 +142,30 @@ class TreeScan:
     """Directories that were entered, relative; the root is ""."""
 
 
+@frozen
+class Place:
+    """A directory that somebody named."""
+
+    path: str
+    """Canonical and absolute."""
+    primary: str | None
+    """Of a linked git worktree: its primary checkout."""
+    branch: str | None
+    """Checked out there, if it is the top of a git working tree and not detached."""
+    tops: tuple[str, ...]
+    """The directories at or above it that hold a ``.git`` entry, the nearest first."""
+
+
+class Places(Protocol):
+    """Directories of the file system, by the names that people and agents give them."""
+
+    async def directory(self, path: str) -> Place:
+        """Resolve a path. Raises PathRefused unless it is absolute and an existing directory."""
+
+    async def registrable(self, path: str, *, force: bool) -> Place:
+        """Resolve a path that is to be indexed; ``/`` and the home directory are refused unless forced."""
+
+
 class SourceTree(Protocol):
     """The working tree below one workspace's root. No call follows a link or opens anything but a regular file."""
 
@@ -149,6 +174,9 @@ class SourceTree(Protocol):
 
     async def look(self, paths: Sequence[str]) -> TreeScan:
         """Tell of these paths alone what a scan would tell of them; those in neither mapping are not for the index now."""
+
+    async def explain(self, path: str) -> Verdict:
+        """Return why a path below the root is, or is not, for the index."""
 
     async def hashes(self, paths: Sequence[str]) -> dict[str, str | None]:
         """Read each file now and return path → file hash; None where there is no such readable, eligible file.

@@ -1,15 +1,16 @@
 """What one workspace has indexed and what it still has to: the ledger in memory, the work queue, the overlay relation.
 
-Everything here is synchronous. In particular a file's hash changes in a baseline, and the file becomes pending in every
+Changes are synchronous. In particular a file's hash changes in a baseline, and the file becomes pending in every
 overlay above it, within one step: no search can run between the two (rulings, Fresh).
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import trio
 from attrs import define, evolve, field, frozen
 
-from semindex.engine.filetable import FileTable
+from semindex.engine.filetable import FILES_PER_STEP, FileTable
 from semindex.engine.workqueue import Priority, WorkQueue
 from semindex.model.chunks import Signature
 from semindex.model.points import Payload
@@ -136,6 +137,15 @@ class Index:
         """Replace records, and nothing else."""
         for record in records:
             self._put(record)
+
+    async def doubt_everything(self) -> None:
+        """Have every indexed file chunked anew by the next comparison with the disk."""
+        for number, record in enumerate(list(self.table)):
+            if number % FILES_PER_STEP == 0:
+                await trio.lowlevel.checkpoint()
+            current = self.table.get(record.path)
+            if current is not None and current.state is FileState.INDEXED:
+                self.take_over([evolve(current, chunking="")])
 
     def attach(self, overlay: "Index") -> None:
         """Tell an overlay of every change from now on."""

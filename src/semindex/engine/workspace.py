@@ -22,10 +22,12 @@ from semindex.engine.revision import Revision
 from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
 from semindex.engine.sweeping import Sweeper, compare
 from semindex.engine.workqueue import Priority
+from semindex.model.answers import Explanation
+from semindex.model.chunks import ChunkedFile
 from semindex.model.errors import NotReady, SemindexError, StoreUnavailable, leaves
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
-from semindex.model.status import State, WorkspaceStatus
+from semindex.model.status import FileState, State, WorkspaceStatus
 from semindex.ports import SourceTree
 
 logger = logging.getLogger(__name__)
@@ -134,6 +136,33 @@ class Workspace:
             raise NotReady("The workspace is being released.")
         self._condition.require_searchable(self.index.queue, is_overlay=self.baseline is not None)
         return await self._answerer.answer(request, is_built=self._condition.is_built)
+
+    async def reindex(self) -> None:
+        """Line up every file to be chunked anew. Raises what hindered the comparison with the disk."""
+        await self.index.doubt_everything()
+        await self._sweeper.request(full=True)
+
+    async def explain(self, path: str) -> Explanation:
+        """Say why a path is or is not searchable."""
+        verdict = await self._tree.explain(path)
+        record = self.index.table.get(path)
+        chunks: tuple[tuple[int, int], ...] = ()
+        if verdict.eligible:
+            (result,) = await self._tools.pool.chunk(self.root, [path], self._chunking, {})
+            if isinstance(result, ChunkedFile):
+                chunks = tuple((chunk.start_line, chunk.end_line) for chunk in result.chunks)
+        is_indexed = record is not None and record.state is FileState.INDEXED
+        reason = verdict.reason if record is None or record.reason is None else record.reason
+        rule = verdict.rule
+        return Explanation(
+            path,
+            verdict.eligible and is_indexed,
+            reason,
+            None if rule is None else rule.pattern,
+            None if rule is None else f"{rule.source}:{rule.line}",
+            record,
+            chunks,
+        )
 
     # The life of the workspace
 

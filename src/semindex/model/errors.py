@@ -43,6 +43,24 @@ class UnknownOperation(InvalidInput):
     code = "unknown_operation"
 
 
+class UnknownToken(InvalidInput):
+    """The registration has no token of that id."""
+
+    code = "unknown_token"
+
+
+class UnregisteredRoot(SemindexError):
+    """A client's roots lead to no registered workspace."""
+
+    code = "root_not_registered"
+
+
+class AmbiguousRoot(UnregisteredRoot):
+    """A client's roots lead to more than one registered workspace."""
+
+    code = "root_ambiguous"
+
+
 class OutsideRoots(PathRefused):
     """The directory lies below none of the roots that the configuration allows."""
 

@@ -1,0 +1,49 @@
+"""Why something is found or not: the ledger of a workspace, page by page, and one path explained."""
+
+import heapq
+
+import trio
+from attrs import frozen
+
+from semindex.engine.workspace import Workspace
+from semindex.model.answers import Explanation, FilesPage
+from semindex.model.errors import InvalidInput, NotReady
+from semindex.model.status import FileRecord, FileState
+from semindex.registry import Registry
+
+MAX_PAGE = 1000
+
+
+@frozen
+class Inspection:
+    """Looks into the workspaces of a cell; changes nothing."""
+
+    registry: Registry
+    threads: trio.CapacityLimiter
+    """For sorting large ledgers off the loop."""
+
+    async def files(
+        self, registration_id: str, *, state: FileState | None = None, after: str = "", limit: int = 100
+    ) -> FilesPage:
+        """Return the records of a workspace in the order of their paths, beginning after one of them.
+
+        Raises InvalidInput, UnknownRegistration, NotReady.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidInput(f"limit is a number from 1 to {MAX_PAGE}.")
+        records = [record for record in self._workspace(registration_id).index.table if state in (None, record.state)]
+
+        def page() -> tuple[FileRecord, ...]:
+            return tuple(heapq.nsmallest(limit, (r for r in records if r.path > after), key=lambda record: record.path))
+
+        return FilesPage(await trio.to_thread.run_sync(page, limiter=self.threads), len(records))
+
+    async def explain(self, registration_id: str, path: str) -> Explanation:
+        """Say why a path is or is not searchable. Raises UnknownRegistration, NotReady."""
+        return await self._workspace(registration_id).explain(path)
+
+    def _workspace(self, registration_id: str) -> Workspace:
+        lease = self.registry.lease(registration_id)
+        if lease.workspace is None:
+            raise NotReady(lease.idle_because)
+        return lease.workspace

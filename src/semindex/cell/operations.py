@@ -1,0 +1,99 @@
+"""Reindex and purge: begun by a client, carried out in the background, looked at later."""
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import trio
+from attrs import evolve
+
+from semindex.engine.revision import Revision
+from semindex.model.errors import BaselineInUse, Releasing, ScanFailed, SemindexError, UnknownOperation
+from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, OperationKind, OperationState
+from semindex.model.status import State
+from semindex.ports import CellState
+from semindex.registry import Lease, Registry
+
+logger = logging.getLogger(__name__)
+
+LAST_WORD = 2.0
+"""Seconds for writing the end of an operation that a stop of the cell has cut short."""
+
+
+class Operations:
+    """The operations of a cell, the last thousand that ended included."""
+
+    def __init__(self, state: CellState, registry: Registry, changes: Revision, nursery: trio.Nursery) -> None:
+        """``nursery`` is where they run, whoever started them."""
+        self._state = state
+        self._registry = registry
+        self._changes = changes
+        self._nursery = nursery
+        self._known: dict[str, Operation] = {}
+
+    async def load(self) -> None:
+        """Read the operations of earlier runs."""
+        self._known |= {operation.id: operation for operation in await self._state.operations.load_all()}
+
+    def get(self, operation_id: str) -> Operation:
+        """Return an operation. Raises UnknownOperation."""
+        try:
+            return self._known[operation_id]
+        except KeyError:
+            raise UnknownOperation(f"There is no operation {operation_id}.") from None
+
+    async def reindex(self, registration_id: str, *, force: bool = False) -> Operation:
+        """Chunk every file anew, replacing file by file while searches go on; texts embedded before are not sent again.
+
+        Raises UnknownRegistration, Releasing, BaselineInUse unless forced.
+        """
+        return await self._begin(registration_id, OperationKind.REINDEX, self._reindex, force=force)
+
+    async def purge(self, registration_id: str, *, force: bool = False) -> Operation:
+        """Delete what is stored for the workspace; it stays registered, and idle until it is reindexed.
+
+        Raises UnknownRegistration, Releasing, BaselineInUse unless forced.
+        """
+        return await self._begin(registration_id, OperationKind.PURGE, self._purge, force=force)
+
+    async def _begin(
+        self, registration_id: str, kind: OperationKind, work: Callable[[Lease], Awaitable[None]], *, force: bool
+    ) -> Operation:
+        lease = self._registry.lease(registration_id)
+        if lease.registration.lifecycle is Lifecycle.RELEASING:
+            raise Releasing(f"The registration {registration_id} is being released.")
+        if not force and (overlays := self._registry.overlays_of(lease.registration.path)):
+            names = ", ".join(sorted(overlay.registration.id for overlay in overlays))
+            raise BaselineInUse(f"Worktrees build on this primary checkout: {names}. Release them first, or force it.")
+        operation = Operation(str(uuid.uuid4()), registration_id, kind, datetime.now(UTC))
+        await self._note(operation)
+        self._nursery.start_soon(self._run, operation, lease, work)
+        return operation
+
+    async def _run(self, operation: Operation, lease: Lease, work: Callable[[Lease], Awaitable[None]]) -> None:
+        error: str | None = INTERRUPTED
+        try:
+            await work(lease)
+            error = None
+        except SemindexError as failure:
+            error = str(failure)
+        finally:
+            state = OperationState.COMPLETED if error is None else OperationState.FAILED
+            with trio.move_on_after(LAST_WORD, shield=True):
+                await self._note(evolve(operation, state=state, completed_at=datetime.now(UTC), error=error))
+
+    async def _reindex(self, lease: Lease) -> None:
+        workspace = await self._registry.wake(lease)
+        await workspace.reindex()
+        status = await workspace.settled()
+        if status.state is State.ERROR:
+            raise ScanFailed(status.message)
+
+    async def _purge(self, lease: Lease) -> None:
+        await self._registry.put_to_rest(lease)
+
+    async def _note(self, operation: Operation) -> None:
+        self._known[operation.id] = operation
+        self._changes.bump()
+        await self._state.operations.save(operation)

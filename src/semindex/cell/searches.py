@@ -1,0 +1,145 @@
+"""Searching a registration's workspace, and finding the registration that a client's roots lead to."""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from semindex.cell.leases import lies_in
+from semindex.core.prefix import parse_prefix
+from semindex.engine.search import SearchAnswer, SearchRequest
+from semindex.engine.workspace import Workspace
+from semindex.model.answers import EmptyReason, SearchResponse
+from semindex.model.errors import AmbiguousRoot, InvalidInput, NotReady, Releasing, SemindexError, UnregisteredRoot
+from semindex.model.registrations import Lifecycle
+from semindex.model.status import State
+from semindex.ports import Places
+from semindex.registry import Lease, Registry
+
+MAX_QUERY = 2000
+"""Characters of a query (wire page, section 2)."""
+MAX_RESULTS = 50
+DEFAULT_RESULTS = 20
+MAX_PENDING_SHOWN = 20
+
+
+@frozen
+class SearchDefaults:
+    """What a search uses unless it says otherwise."""
+
+    min_score: float
+    candidates: int
+    fold: bool
+    """Off under the ``kilo`` profile, whose results keep hits that lie inside other hits."""
+
+
+@frozen
+class Searches:
+    """The searches of a cell."""
+
+    registry: Registry
+    places: Places
+    defaults: SearchDefaults
+
+    async def search(
+        self,
+        registration_id: str,
+        query: str,
+        *,
+        path: str | None = None,
+        max_results: int = DEFAULT_RESULTS,
+        fresh: bool = True,
+        keep_overlaps: bool | None = None,
+    ) -> SearchResponse:
+        """Search the workspace of a registration.
+
+        ``path`` is a relative file or directory; ``keep_overlaps`` returns hits that lie inside better ones as well, None
+        leaves that to the profile. Raises InvalidInput, UnknownRegistration, Releasing, NotReady, StoreUnavailable,
+        EmbedderUnavailable.
+        """
+        query = query.strip()
+        if not 1 <= len(query) <= MAX_QUERY:
+            raise InvalidInput(f"A query has 1 to {MAX_QUERY} characters.")
+        if not 1 <= max_results <= MAX_RESULTS:
+            raise InvalidInput(f"maxResults is a number from 1 to {MAX_RESULTS}.")
+        request = SearchRequest(
+            query,
+            parse_prefix(path),
+            max_results,
+            self.defaults.candidates,
+            self.defaults.min_score,
+            fold=self.defaults.fold if keep_overlaps is None else not keep_overlaps,
+            fresh=fresh,
+        )
+        workspace = self._searchable(self.registry.lease(registration_id))
+        answer = await workspace.search(request)
+        return SearchResponse(
+            workspace.root,
+            (await self.places.directory(workspace.root)).branch,
+            workspace.status().state,
+            answer.results,
+            answer.fresh,
+            answer.pending[:MAX_PENDING_SHOWN],
+            len(answer.pending),
+            answer.withheld,
+            None if answer.results else await self._why_empty(workspace, request, answer),
+            {
+                "sweep": answer.timings.sweep,
+                "embedding": answer.timings.embedding,
+                "store": answer.timings.store,
+                "verification": answer.timings.verification,
+            },
+        )
+
+    async def bind(self, roots: Sequence[str]) -> tuple[Lease, str]:
+        """Return the registration that a client's roots lead to, and the path below its workspace that they name.
+
+        A root below a registered workspace counts as that workspace, unless another working tree lies in between
+        (rulings, Boundaries). Raises UnregisteredRoot, AmbiguousRoot.
+        """
+        found: dict[str, tuple[Lease, str]] = {}
+        refusals = []
+        for root in roots:
+            try:
+                lease, below = await self._bind_one(root)
+            except SemindexError as error:
+                refusals.append(str(error))
+            else:
+                found[lease.registration.path] = (lease, below)
+        if len(found) > 1:
+            names = ", ".join(sorted(found))
+            raise AmbiguousRoot(f"Exactly one registered MCP workspace root is required; these are: {names}.")
+        if not found:
+            raise UnregisteredRoot(
+                refusals[0] if refusals else "The client named no root; open a registered directory."
+            )
+        return next(iter(found.values()))
+
+    async def _bind_one(self, root: str) -> tuple[Lease, str]:
+        place = await self.places.directory(root)
+        above = [lease for lease in self.registry.leases() if lies_in(place.path, lease.registration.path)]
+        if not above:
+            raise UnregisteredRoot(f"The MCP workspace root is not registered for semantic indexing: {place.path}.")
+        lease = max(above, key=lambda lease: len(lease.registration.path))
+        workspace = lease.registration.path
+        between = next((top for top in place.tops if len(top) > len(workspace)), None)
+        if between is not None:
+            raise UnregisteredRoot(f"{between} is a working tree of its own and is not registered; register it.")
+        return lease, place.path[len(workspace) :].strip("/")
+
+    def _searchable(self, lease: Lease) -> Workspace:
+        if lease.registration.lifecycle is Lifecycle.RELEASING:
+            raise Releasing(f"The registration {lease.registration.id} is being released.")
+        if lease.workspace is None:
+            raise NotReady(f"Code index is not ready for search. {lease.idle_because}")
+        return lease.workspace
+
+    async def _why_empty(self, workspace: Workspace, request: SearchRequest, answer: SearchAnswer) -> EmptyReason:
+        if answer.withheld:
+            return EmptyReason.WITHHELD
+        if request.segments:
+            anywhere = await workspace.search(evolve(request, segments=(), max_results=1, fresh=False))
+            if anywhere.results:
+                return EmptyReason.FILTERED_OUT
+        if workspace.status().state is State.INDEXING:
+            return EmptyReason.STILL_INDEXING
+        return EmptyReason.NO_MATCH
