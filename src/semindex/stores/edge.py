@@ -1,8 +1,8 @@
 """The embedded vector store: Qdrant's engine in a child process, one directory per collection.
 
 Owns the port's side of it: what each call means in terms of the worker's operations, in batches that keep the event
-loop responsive. The engine page (section 5) and the notes in docs/decisions say why the engine is kept out of this
-process; :mod:`semindex.stores.edge_supervisor` keeps the child alive.
+loop responsive. The engine holds the interpreter's lock during every call, up to minutes, which is why it is kept out
+of this process; :mod:`semindex.stores.edge_supervisor` keeps the child alive.
 """
 
 import importlib.metadata

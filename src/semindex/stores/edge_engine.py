@@ -1,17 +1,14 @@
-"""The embedded vector engine, one shard per collection; runs in the worker process only.
+"""The embedded vector engine behind one open collection; runs in the worker process only.
 
 The only module that imports ``qdrant_edge``. It knows no domain terms: filters are the JSON objects of Qdrant's REST
-interface, keys and ids come from the caller. The engine holds the interpreter's lock during every call.
+interface, keys and ids come from the caller. The engine holds the interpreter's lock during every call, and raises
+nothing more precise than ``Exception``; a panic of it is not even that.
 
 A process that is killed at any instant has stored every update that returned: the engine writes each to its log first
 (its version 0.8 did not read that log again; 0.9 does, and a test watches that it goes on to).
 """
 
-import contextlib
-import re
-import sys
 from array import array
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,11 +34,8 @@ from qdrant_edge import (
 )
 
 from semindex.stores import edge_files
-from semindex.stores.edge_files import LAYOUT, Record
-from semindex.stores.edge_protocol import ErrorKind, Settings
-
-OPEN_SHARDS = 8
-"""Collections held open. Each takes some 10 descriptors and 70 MB of page cache, and 0.1 s to open again."""
+from semindex.stores.edge_files import Record
+from semindex.stores.edge_protocol import Settings
 
 SEARCH_THREADS = 2
 """Threads of each open collection; the engine's own choice follows the number of cores."""
@@ -51,18 +45,6 @@ FLUSH_EVERY = 10_000
 
 FULL_SCAN_KB = 10_000
 """Size of vectors below which a filtered search looks at each: the engine's own default, which has to be given."""
-
-_PASSING_OS_ERRORS = {1, 5, 11, 12, 13, 23, 24, 28, 30, 122}
-"""EPERM, EIO, EAGAIN, ENOMEM, EACCES, ENFILE, EMFILE, ENOSPC, EROFS, EDQUOT: they say nothing about the files."""
-
-
-class Refused(Exception):
-    """An operation that was not done."""
-
-    def __init__(self, kind: ErrorKind, message: str) -> None:
-        """Say why in one sentence."""
-        super().__init__(message)
-        self.kind = kind
 
 
 class FoundVectors(NamedTuple):
@@ -76,12 +58,41 @@ class FoundVectors(NamedTuple):
 class Shard:
     """One open collection."""
 
-    def __init__(self, directory: Path, engine: EdgeShard, record: Record) -> None:
-        """Take over an engine's shard."""
+    def __init__(self, directory: Path, record: Record, engine: EdgeShard, indexed_keys: Sequence[str]) -> None:
+        """Take over an engine's shard, and make the payload indexes that it lacks."""
         self.record = self._stored_record = record
         self._directory = directory
         self._engine = engine
         self._unflushed = 0
+        present = engine.info().payload_schema
+        for key in indexed_keys:
+            if key not in present:
+                engine.update(UpdateOperation.create_field_index(key, PayloadSchemaType.Keyword))
+
+    @classmethod
+    def create(cls, directory: Path, record: Record, settings: Settings) -> "Shard":
+        """Create a collection in a directory that holds its record and nothing else."""
+        config = EdgeConfig(
+            EdgeVectorParams(record.dimension, Distance.Cosine),
+            hnsw_config=HnswIndexConfig(settings.hnsw_m, settings.hnsw_ef_construct, FULL_SCAN_KB),
+            max_search_threads=SEARCH_THREADS,
+        )
+        shard = cls(directory, record, EdgeShard.create(str(directory), config), settings.indexed_keys)
+        shard.flush()
+        shard.keep_record(record._replace(ready=True))
+        return shard
+
+    @classmethod
+    def load(cls, directory: Path, record: Record, settings: Settings) -> "Shard":
+        """Open a collection; replays what a process that was killed had not flushed."""
+        return cls(directory, record, EdgeShard.load(str(directory)), settings.indexed_keys)
+
+    def keep_record(self, record: Record) -> None:
+        """Write the collection's record if it has changed."""
+        self.record = record
+        if record != self._stored_record:
+            edge_files.write_record(self._directory, record)
+            self._stored_record = record
 
     def dimension(self) -> int:
         """Return the dimension of the vectors."""
@@ -99,7 +110,7 @@ class Shard:
     def delete(self, matching: Mapping[str, Any]) -> None:
         """Delete the points that a filter matches."""
         if not any(matching.values()):
-            raise Refused(ErrorKind.REJECTED, "An empty filter would delete every point.")
+            raise ValueError("an empty filter would delete every point")
         self._update(UpdateOperation.delete_points_by_filter(to_filter(matching)), 0)
 
     def query(
@@ -188,8 +199,7 @@ class Shard:
     def close(self) -> None:
         """Flush and free, and keep the count of removed points."""
         self._engine.close()
-        if self.record != self._stored_record:
-            edge_files.write_record(self._directory, self.record)
+        self.keep_record(self.record)
 
     def _update(self, operation: UpdateOperation, written: int) -> None:
         """Apply an update that writes so many points, and count those that it replaces or deletes."""
@@ -200,119 +210,6 @@ class Shard:
         self._unflushed += written
         if self._unflushed >= FLUSH_EVERY:
             self.flush()
-
-
-class Shards:
-    """All collections below one directory, of which the most recently used are open."""
-
-    def __init__(self, settings: Settings) -> None:
-        """Open nothing yet."""
-        self.root = Path(settings.directory)
-        self._settings = settings
-        self._open: OrderedDict[str, Shard] = OrderedDict()
-
-    def get(self, name: str) -> Shard:
-        """Return an open collection, loading it if need be. Raises Refused."""
-        shard = self._open.get(name)
-        if shard is None:
-            record = self._inspect(name)
-            if record is None:
-                raise Refused(ErrorKind.MISSING, f"The collection {name} does not exist.")
-            shard = Shard(self.root / name, self._load(name), record)
-            self._keep(name, shard)
-        self._open.move_to_end(name)
-        return shard
-
-    def create(self, name: str, dimension: int, token: str) -> None:
-        """Create a collection; a repetition with the same token, after a reply that was lost, does nothing."""
-        existing = self._inspect(name)
-        if existing is not None:
-            if existing.token == token:
-                return
-            raise Refused(ErrorKind.REJECTED, f"The collection {name} exists already.")
-        directory = self.root / name
-        record = Record(self._settings.engine, dimension, token)
-        edge_files.begin(directory, record)
-        config = EdgeConfig(
-            EdgeVectorParams(dimension, Distance.Cosine),
-            hnsw_config=HnswIndexConfig(self._settings.hnsw_m, self._settings.hnsw_ef_construct, FULL_SCAN_KB),
-            max_search_threads=SEARCH_THREADS,
-        )
-        engine = EdgeShard.create(str(directory), config)
-        self._ensure_indexes(engine)
-        engine.flush()
-        record = record._replace(ready=True)
-        edge_files.write_record(directory, record)
-        self._keep(name, Shard(directory, engine, record))
-
-    def close(self, name: str) -> None:
-        """Close a collection if it is open."""
-        shard = self._open.pop(name, None)
-        if shard is not None:
-            shard.close()
-
-    def close_all(self) -> None:
-        """Close every open collection."""
-        for name in list(self._open):
-            self.close(name)
-
-    def drop(self, name: str) -> bool:
-        """Delete a collection; return whether there was one."""
-        with contextlib.suppress(Exception):  # what cannot be flushed, on a full disk say, can still be deleted
-            self.close(name)
-        return edge_files.discard(self.root / name)
-
-    def names(self) -> list[str]:
-        """Return the names of all collections, sorted."""
-        return edge_files.names(self.root)
-
-    def _inspect(self, name: str) -> Record | None:
-        """Return the record of a collection; None if there is no collection, or its creation was cut short."""
-        directory = self.root / name
-        if not edge_files.exists(directory):
-            return None
-        record = edge_files.read_record(directory)
-        if record is None:
-            raise self._set_aside(directory, "its record is missing or unreadable")
-        if not record.ready:
-            edge_files.discard(directory)
-            return None
-        if (record.engine, record.layout) != (self._settings.engine, LAYOUT):
-            made, own = f"{record.engine}/{record.layout}", f"{self._settings.engine}/{LAYOUT}"
-            raise self._set_aside(directory, f"engine {made} made it, and this is {own}")
-        return record
-
-    def _load(self, name: str) -> EdgeShard:
-        directory = self.root / name
-        try:
-            engine = EdgeShard.load(str(directory))
-            self._ensure_indexes(engine)
-        except Exception as error:
-            if "WouldBlock" in str(error):
-                message = f"The store in {self.root} is in use by another process; stop that one first."
-                raise Refused(ErrorKind.UNAVAILABLE, message) from error
-            if may_pass(error):
-                raise Refused(ErrorKind.UNAVAILABLE, f"The collection {name} cannot be opened now: {error}") from error
-            raise self._set_aside(directory, str(error)) from error
-        return engine
-
-    def _ensure_indexes(self, engine: EdgeShard) -> None:
-        present = engine.info().payload_schema
-        for key in self._settings.indexed_keys:
-            if key not in present:
-                engine.update(UpdateOperation.create_field_index(key, PayloadSchemaType.Keyword))
-
-    def _set_aside(self, directory: Path, why: str) -> Refused:
-        aside = edge_files.set_aside(directory)
-        message = f"The collection {directory.name} could not be used ({why}) and was set aside as {aside}."
-        sys.stderr.write(message + "\n")
-        sys.stderr.flush()
-        return Refused(ErrorKind.DAMAGED, message)
-
-    def _keep(self, name: str, shard: Shard) -> None:
-        self._open[name] = shard
-        while len(self._open) > OPEN_SHARDS:
-            self.close(next(iter(self._open)))
 
 
 def to_filter(source: Mapping[str, Any]) -> Filter:
@@ -329,11 +226,3 @@ def _conditions(sources: Sequence[Mapping[str, Any]]) -> list[Any] | None:
 def _condition(source: Mapping[str, Any]) -> FieldCondition:
     match = source["match"]
     return FieldCondition(source["key"], MatchAny(list(match["any"])) if "any" in match else MatchValue(match["value"]))
-
-
-def may_pass(error: Exception) -> bool:
-    """Say whether an error is one of the operating system that says nothing about the files themselves."""
-    if isinstance(error, OSError):
-        return error.errno in _PASSING_OS_ERRORS
-    named = re.search(r"\(os error (\d+)\)", str(error))
-    return named is not None and int(named[1]) in _PASSING_OS_ERRORS

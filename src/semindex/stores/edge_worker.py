@@ -11,15 +11,17 @@ import os
 import select
 import signal
 import sys
+from functools import partial
 from typing import Any, BinaryIO
 
-from semindex.stores.edge_engine import FoundVectors, Refused, Shards, may_pass
+from semindex.stores.edge_engine import FoundVectors
 from semindex.stores.edge_protocol import READY, ErrorKind, Frame, Settings, encode, read_frame
+from semindex.stores.edge_shards import Refused, Shards, Translated, may_pass
 
 OPTIMIZER_NICENESS = 10
 
 STORE_OPERATIONS = frozenset({"create", "close", "drop", "names"})
-"""Methods of :class:`Shards` that a request may name; all but the last are given the collection."""
+"""Methods of :class:`~semindex.stores.edge_shards.Shards` that a request may name; all but the last are given the collection."""
 
 SHARD_OPERATIONS = frozenset(
     {"dimension", "upsert", "delete", "query", "vectors", "payload", "tally", "count", "gauge", "flush"}
@@ -31,11 +33,10 @@ def answer(shards: Shards, frame: Frame) -> bytes:
     """Do what a request asks for and return the frame of the reply."""
     request = frame.json()
     try:
-        outcome = _perform(shards, request, frame.blob)
+        with Translated(partial(_failure, shards, request)):
+            outcome = _perform(shards, request, frame.blob)
     except Refused as refusal:
         return encode(frame.number, {"error": refusal.kind, "message": str(refusal)})
-    except Exception as error:  # noqa: BLE001 - the engine raises nothing more precise
-        return encode(frame.number, _failure(shards, request, error))
     if isinstance(outcome, FoundVectors):
         return encode(frame.number, {"result": outcome.ids}, outcome.vectors)
     return encode(frame.number, {"result": outcome})
@@ -55,14 +56,14 @@ def _perform(shards: Shards, request: dict[str, Any], blob: bytes) -> object:
     raise Refused(ErrorKind.REJECTED, f"There is no operation {operation}.")
 
 
-def _failure(shards: Shards, request: dict[str, Any], error: Exception) -> dict[str, str]:
-    """Make an error reply. After trouble with its files a shard is closed, and loaded afresh when next needed."""
+def _failure(shards: Shards, request: dict[str, Any], error: BaseException) -> Refused:
+    """Translate an error. After trouble with its files, or a panic, a shard is loaded afresh when next needed."""
+    passing = may_pass(error)
+    if passing or not isinstance(error, Exception):
+        with contextlib.suppress(BaseException):
+            shards.close(request["collection"])
     message = f"The embedded vector store failed in {request['operation']}: {error}"
-    if not may_pass(error):
-        return {"error": ErrorKind.REJECTED, "message": message}
-    with contextlib.suppress(Exception):
-        shards.close(request["collection"])
-    return {"error": ErrorKind.UNAVAILABLE, "message": message}
+    return Refused(ErrorKind.UNAVAILABLE if passing else ErrorKind.REJECTED, message)
 
 
 def die_with(lifeline: int) -> None:
