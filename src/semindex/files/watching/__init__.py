@@ -1,0 +1,1 @@
+"""Watching working trees: what the operating system tells of changes, as hints that make sweeps early."""
