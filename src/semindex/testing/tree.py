@@ -4,7 +4,7 @@ It applies the same rules for names, sizes and ignore files, on a clock that a t
 names that are not UTF-8, repositories) it does not know, but a test can declare directories unreadable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -37,6 +37,8 @@ class MemoryTree:
         """Directory → why it cannot be listed; a test fills it."""
         self.scans = 0
         """How many scans were made."""
+        self.observers: list[Callable[[str], None]] = []
+        """Called with the path of each file that came, changed or went."""
         self._files: dict[str, tuple[bytes, Signature]] = {}
         self._inode = 0
         for path, data in (files or {}).items():
@@ -55,6 +57,7 @@ class MemoryTree:
         inode = self._inode if known is None else known[1].inode
         content = data.encode() if isinstance(data, str) else data
         self._files[path] = content, Signature(len(content), self.now_ns, self.now_ns, inode)
+        self._tell(path)
 
     def delete(self, path: str) -> None:
         """Delete a file, or a directory with all that is in it."""
@@ -63,11 +66,14 @@ class MemoryTree:
             raise FileNotFoundError(path)
         for each in doomed:
             del self._files[each]
+            self._tell(each)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file; it keeps its content and its times but for the change time."""
         data, signature = self._files.pop(old)
         self._files[new] = data, Signature(signature.size, signature.mtime_ns, self.now_ns, signature.inode)
+        self._tell(old)
+        self._tell(new)
 
     def read(self, path: str) -> FileRead | FileProblem:
         """Return what :func:`semindex.files.reading.read_regular` returns for a file; for the chunker's twin."""
@@ -108,6 +114,10 @@ class MemoryTree:
             return None
         text = decode(read.data, self.types.profile)
         return None if text is None else file_hash(text)
+
+    def _tell(self, path: str) -> None:
+        for observer in self.observers:
+            observer(path)
 
     def _wanted(self, path: str) -> bool:
         """Say whether a file is for the index but for its size, and can be reached."""
