@@ -19,9 +19,10 @@ def read(path: str) -> str:
 @pytest.mark.parametrize("path", modules("src", "indexctl"))
 def test_a_module_says_what_it_owns_and_stays_small(path: str) -> None:
     source = read(path)
+    length = source.count("\n")
 
     assert ast.get_docstring(ast.parse(source))
-    assert len(source.splitlines()) <= LONGEST_MODULE
+    assert length <= LONGEST_MODULE
 
 
 @pytest.mark.parametrize("path", TEXTS)

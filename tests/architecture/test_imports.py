@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.architecture.checkout import ROOT, imported_names, modules, pins, project
 
@@ -47,8 +48,11 @@ def test_nothing_imports_asyncio() -> None:
 
 
 def test_the_product_imports_only_what_it_declares() -> None:
-    declared = {requirement.name for requirement in requirements(project()["project"]["dependencies"])}
-    providers = packages_distributions()
+    declared = {canonicalize_name(need.name) for need in requirements(project()["project"]["dependencies"])}
+    providers = {
+        name: {canonicalize_name(distribution) for distribution in distributions}
+        for name, distributions in packages_distributions().items()
+    }
     foreign = {
         (path, name)
         for path in modules("src", "indexctl")
