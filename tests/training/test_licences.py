@@ -89,7 +89,7 @@ def test_an_npm_package_is_judged_by_each_form_of_its_licence_field(package: obj
 
 
 COPYRIGHT = """\
-Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Format: copyright-format/1.0
 
 Files: *
 Copyright: someone
