@@ -21,6 +21,9 @@ from semindex.stores.edge_protocol import READY, Frame, FrameBuffer, FramingLost
 
 logger = logging.getLogger(__name__)
 
+START_DEADLINE = 30.0
+"""Seconds that a worker has to load the engine; it takes a tenth of one."""
+
 CLOSE_GRACE = 10.0
 """Seconds that a worker has to close its collections after its input ended; eight large ones take about two."""
 
@@ -51,9 +54,15 @@ class Connection:
         self._numbers = count(READY + 1)
         self._calls: dict[int, _Call] = {}
         self._send, self._receive = trio.open_memory_channel[bytes](0)
+        self._ready = trio.Event()
         self._last_words = ""
         self.last_heard = trio.current_time()
         """Clock time at which the worker last sent anything."""
+
+    @property
+    def pid(self) -> int:
+        """Return the worker's process id."""
+        return self._process.pid
 
     async def ask(self, body: object, blob: bytes) -> Frame:
         """Send a request and return its reply. Raises WorkerLost."""
@@ -75,6 +84,7 @@ class Connection:
         with self._receive:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
+                nursery.start_soon(self._expect_ready)
                 async with trio.open_nursery() as listening:
                     listening.start_soon(self._log_errors)
                     try:
@@ -97,7 +107,7 @@ class Connection:
         elif code >= 0:
             cause = f"it ended with status {code}"
         else:
-            cause = f"it was ended by {signal.Signals(-code).name}"
+            cause = f"it was ended by signal {-code} ({signal.strsignal(-code)})"
         if code == -signal.SIGBUS:
             cause += " (the disk may be full)"
         return f"{cause}: {self._last_words}" if self._last_words else cause
@@ -108,6 +118,12 @@ class Connection:
         self._receive.close()
         for call in self._calls.values():
             call.over.set()
+
+    async def _expect_ready(self) -> None:
+        with trio.move_on_after(START_DEADLINE):
+            await self._ready.wait()
+            return
+        self.kill(f"it was not ready after {START_DEADLINE:g} s")
 
     async def _write(self) -> None:
         assert self._process.stdin is not None
@@ -136,14 +152,16 @@ class Connection:
             call.reply = frame
             call.over.set()
         elif frame.number == READY:
+            self._ready.set()
             self._announce(self)
 
     async def _log_errors(self) -> None:
         assert self._process.stderr is not None
         async for data in self._process.stderr:
             text = data.decode(errors="replace").strip()
-            self._last_words = text.rpartition("\n")[2]
-            logger.warning("embedded store: %s", text)
+            if text:
+                self._last_words = text.rpartition("\n")[2]
+                logger.warning("embedded store: %s", text)
 
 
 def worker_command(mode: str, lifeline: int, settings: Settings, *arguments: str) -> list[str]:

@@ -35,13 +35,19 @@ TRIES = 2
 class WorkerHealth:
     """State of the worker now."""
 
-    alive: bool
+    pid: int | None
+    """Process id of the worker; None while there is none that can be used."""
     restarts: int
     """Deaths since the store was opened."""
     last_error: str | None
     """Why the worker last died."""
     last_latency: float | None
     """Seconds that the latest answered call took."""
+
+    @property
+    def alive(self) -> bool:
+        """Say whether calls can be answered now."""
+        return self.pid is not None
 
 
 class WorkerSupervisor:
@@ -62,7 +68,8 @@ class WorkerSupervisor:
     @property
     def health(self) -> WorkerHealth:
         """Return a snapshot."""
-        return WorkerHealth(self._connection is not None, self._restarts, self._last_error, self._last_latency)
+        pid = None if self._connection is None else self._connection.pid
+        return WorkerHealth(pid, self._restarts, self._last_error, self._last_latency)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep a worker alive until cancelled; then it closes its collections first. Started: calls are taken, and wait."""

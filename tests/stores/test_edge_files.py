@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+
+from semindex.stores import edge_files
+from semindex.stores.edge_files import Record
+
+RECORD = Record("0.9.0", 256, "token", ready=True, removed=7)
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    edge_files.write_record(tmp_path, RECORD)
+    edge_files.write_record(tmp_path, RECORD._replace(removed=8))
+
+    assert edge_files.read_record(tmp_path) == RECORD._replace(removed=8)
+    assert [file.name for file in tmp_path.iterdir()] == [edge_files.RECORD_NAME]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b"[]", b"{}", b'{"engine": "0.9.0", "colour": "red"}', b"null"]
+)
+def test_a_record_that_makes_no_sense_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / edge_files.RECORD_NAME).write_bytes(content)
+
+    assert edge_files.read_record(tmp_path) is None
+
+
+def test_a_directory_without_a_record_has_none(tmp_path: Path) -> None:
+    assert edge_files.read_record(tmp_path) is None
+    assert edge_files.read_record(tmp_path / "missing") is None
+
+
+def test_what_is_set_aside_never_takes_the_place_of_another(tmp_path: Path) -> None:
+    moved = []
+    for content in ("first", "second", "third"):
+        (tmp_path / "ws").mkdir()
+        (tmp_path / "ws" / "file").write_text(content)
+        moved.append(edge_files.set_aside(tmp_path / "ws"))
+
+    assert [path.name for path in moved] == ["ws.bad-1", "ws.bad-2", "ws.bad-3"]
+    assert [(path / "file").read_text() for path in moved] == ["first", "second", "third"]
+
+
+def test_what_a_deletion_left_when_it_was_cut_short_is_deleted_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / "ws.dropped" / "segments").mkdir(parents=True)
+
+    assert edge_files.names(tmp_path) == []
+    assert edge_files.discard(tmp_path / "ws") is True
+    assert edge_files.discard(tmp_path / "ws") is False
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_deletion_after_one_that_was_cut_short_deletes_both(tmp_path: Path) -> None:
+    (tmp_path / "ws.dropped").mkdir()
+    (tmp_path / "ws").mkdir()
+
+    assert edge_files.discard(tmp_path / "ws") is True
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_directory_takes_nothing_over(tmp_path: Path) -> None:
+    edge_files.begin(tmp_path / "store" / "ws", RECORD)
+    (tmp_path / "store" / "ws" / "rest").write_text("of an earlier attempt")
+
+    edge_files.begin(tmp_path / "store" / "ws", RECORD)
+
+    assert [file.name for file in (tmp_path / "store" / "ws").iterdir()] == [edge_files.RECORD_NAME]
+
+
+def test_collections_are_the_directories_without_a_dot(tmp_path: Path) -> None:
+    for name in ("ws-b", "ws-a", "ws-a.bad-1", "ws-c.dropped"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "file").write_text("")
+
+    assert edge_files.names(tmp_path) == ["ws-a", "ws-b"]
+    assert edge_files.names(tmp_path / "missing") == []
