@@ -54,6 +54,8 @@ class Receipt:
     purged: bool
     points: int
     """Points that went with it."""
+    bytes: int
+    """Bytes of their texts and vectors, as an estimate."""
     drained: int
     """Files whose accepted work reached the store after the release was asked for."""
     cancelled: int
@@ -93,10 +95,16 @@ class Registry:
     """The registrations of one cell."""
 
     def __init__(
-        self, state: CellState, start: StartWorkspace, purge: Purge, policy: Policy, nursery: trio.Nursery
+        self,
+        state: CellState,
+        start: StartWorkspace,
+        purge: Purge,
+        policy: Policy,
+        nursery: trio.Nursery,
+        changes: Revision,
     ) -> None:
         """``nursery`` is where releases run to their end, whoever asked for them."""
-        self.changes = Revision()
+        self.changes = changes
         self._state = state
         self._start = start
         self._purge = purge
@@ -271,6 +279,12 @@ class Registry:
             raise BaselineMissing(lease.idle_because)
         return lease.workspace
 
+    def stop_all(self) -> None:
+        """Ask every workspace for its end, its data kept; the nursery of the workspaces says when that has come."""
+        for lease in self._leases.values():
+            if lease.workspace is not None:
+                lease.workspace.stop(purge=False)
+
     # Releasing
 
     async def release(self, registration_id: str, *, purge: bool | None = None, force: bool = False) -> Receipt:
@@ -327,9 +341,9 @@ class Registry:
         async with self._exclusive(registration.path):
             workspace = lease.workspace
             is_last = all(other is lease for other in self.leases_of(registration.path))
-            points = drained = cancelled = 0
+            points = size = drained = cancelled = 0
             if is_last and workspace is not None:
-                points = workspace.status().chunks
+                points, size = workspace.index.table.chunks, workspace.stored_bytes()
                 before = len(workspace.index.queue)
                 workspace.stop(purge=purge)
                 await workspace.closed.wait()
@@ -345,7 +359,9 @@ class Registry:
             del self._leases[registration.id]
         purged = is_last and purge
         duration = timedelta(seconds=trio.current_time() - began)
-        return Receipt(registration.id, purged, points if purged else 0, drained, cancelled, duration)
+        return Receipt(
+            registration.id, purged, points if purged else 0, size if purged else 0, drained, cancelled, duration
+        )
 
     @asynccontextmanager
     async def _exclusive(self, path: str) -> AsyncIterator[None]:

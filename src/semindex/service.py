@@ -1,94 +1,118 @@
 """The composition root: opens what a cell is made of in order, nests the nurseries, closes it all in reverse.
 
-Only this module knows adapters and engine both. What must outlive something is opened before it: databases, vector store
-and chunker pool, then the embedding scheduler, then the workspaces, which drain while all of that still works.
+Only this module knows adapters and engine both. What must outlive something is opened before it: state, vector store and
+chunker pool, then the embedding scheduler, then the workspaces, which drain while all of that still works, then the doors.
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import trio
-from attrs import define
+from attrs import frozen
 
+from semindex.cell.cell import Cell
+from semindex.cell.inspection import Inspection
+from semindex.cell.leases import Leases
+from semindex.cell.operations import Operations
+from semindex.cell.searches import SearchDefaults, Searches
+from semindex.cell.tokens import SearchTokens
 from semindex.config import CellConfig
 from semindex.core.eligibility import FileTypes
 from semindex.embedders.static import StaticEmbedder
+from semindex.engine.collection import purge_collection
 from semindex.engine.indexer import Tools
+from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.workspace import Limits, Workspace
+from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
+from semindex.model.answers import DependencyStatus
 from semindex.model.errors import StateUnwritable
-from semindex.parsing.pool import ProcessChunkerPool, open_chunker_pool
-from semindex.ports import VectorStore
-from semindex.state.database import Database, open_database
-from semindex.state.embedding_cache import SqliteEmbeddingCache, open_embedding_cache
-from semindex.state.ledger import SqliteLedger
-from semindex.stores.edge import open_edge_store
+from semindex.model.ids import collection_name
+from semindex.model.profiles import ChunkingProfile
+from semindex.parsing.pool import open_chunker_pool
+from semindex.ports import CellState, ChunkerPool, VectorStore
+from semindex.registry import Policy, Registry
+from semindex.state.cell_directory import CellDirectory, open_cell_directory
+from semindex.state.cell_state import open_cell_state
+from semindex.state.embedding_cache import open_embedding_cache
+from semindex.stores.edge import EdgeVectorStore, open_edge_store
 
 logger = logging.getLogger(__name__)
 
 FILE_THREADS = 4
 """Threads of the whole cell that walk, read and hash."""
 SHUTDOWN_MARGIN = 1.0
-"""Seconds beyond the drain grace after which an orderly end is cut."""
+"""Seconds beyond its graces after which an orderly end is cut."""
+HANDOVER_MARGIN = 5.0
+"""Seconds beyond its graces for which a predecessor that is stopping is waited for (rulings, Lock)."""
 
 
-@define
-class Cell:
-    """The open parts of a cell, and the nursery that its workspaces live in."""
+@frozen
+class WorkspaceMaker:
+    """Starts the workspaces of a cell, and purges those that do not run."""
 
     config: CellConfig
-    cell_id: str
-    database: Database
-    cache: SqliteEmbeddingCache
+    state: CellState
     store: VectorStore
-    pool: ProcessChunkerPool
+    pool: ChunkerPool
     scheduler: EmbeddingScheduler
-    _file_threads: trio.CapacityLimiter
-    _workspaces: trio.Nursery
+    changes: Revision
+    file_threads: trio.CapacityLimiter
+    nursery: trio.Nursery
+    """Where they live."""
+    boundaries: Callable[[], list[str]]
+    """Returns the paths of all registered workspaces."""
 
-    async def start_workspace(self, root: str, baseline: Workspace | None = None) -> Workspace:
+    async def start(self, root: str, baseline: Workspace | None) -> Workspace:
         """Start the workspace of a canonical path; it runs until it is stopped or the cell ends."""
-        indexing, extensions = self.config.indexing, self.config.indexing.file_extensions
+        indexing = self.config.indexing
+        extensions = indexing.file_extensions
         tree = WorkingTree(
             root,
-            self._file_threads,
+            self.file_threads,
             types=FileTypes(indexing.profile, None if extensions is None else frozenset(extensions)),
             exclude=indexing.exclude,
+            boundaries=self.boundaries,
             max_files=self.config.limits.max_files,
         )
         workspace = Workspace(
             root,
             tree,
-            Tools(self.pool, self.scheduler, self.store, SqliteLedger(self.database, root)),
+            Tools(self.pool, self.scheduler, self.store, self.state.ledger(root)),
             chunking=indexing.profile,
-            cell_id=self.cell_id,
+            cell_id=self.state.cell_id,
             baseline=baseline,
             limits=Limits(drain_grace=self.config.shutdown.drain_grace_ms / 1000),
+            changes=self.changes,
         )
-        await self._workspaces.start(workspace.run)
+        await self.nursery.start(workspace.run)
         return workspace
 
-    @property
-    def min_score(self) -> float:
-        """Return the cosine below which nothing is returned: as configured, else the model's own threshold."""
-        configured = self.config.indexing.search_min_score
-        return self.scheduler.profile.default_min_score if configured is None else configured
+    async def purge(self, root: str) -> None:
+        """Delete what is stored for a canonical path. Raises StoreUnavailable if that cannot be done now."""
+        await purge_collection(self.store, self.state.ledger(root), collection_name(root))
 
 
 @asynccontextmanager
-async def open_cell(config: CellConfig) -> AsyncIterator[Cell]:
-    """Open a cell; on leaving, its workspaces drain within the grace, then everything is closed.
+async def open_cell(config: CellConfig) -> AsyncIterator[tuple[Cell, CellDirectory]]:
+    """Open a cell whose registrations are not restored yet, and the directory that it holds.
 
-    Raises ConfigurationError, CellLocked, StateDamaged, StateUnwritable. As with any nursery, errors of the body come out
-    in an ExceptionGroup.
+    On leaving, workspaces drain within the grace, then everything is closed. Raises ConfigurationError, CellLocked,
+    StateDamaged, StateUnwritable. As with any nursery, errors of the body come out in an ExceptionGroup.
     """
-    for directory in (config.state_directory, config.cache_directory):
-        _make_private(directory)
+    graces = (config.shutdown.drain_grace_ms + config.shutdown.request_grace_ms) / 1000
+    _make_private(config.cache_directory)
+    changes, file_threads = Revision(), trio.CapacityLimiter(FILE_THREADS)
+    places = LocalPlaces(file_threads)
+    allowed_roots = tuple([(await places.directory(str(root))).path for root in config.allowed_roots])
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(config.state_directory / "cell.sqlite"))
+        directory = await stack.enter_async_context(
+            open_cell_directory(config.state_directory, graces + HANDOVER_MARGIN)
+        )
+        state = await stack.enter_async_context(open_cell_state(directory.database_path))
         cache = await stack.enter_async_context(
             open_embedding_cache(config.cache_directory / "embeddings.sqlite", config.indexing.cache_max_bytes)
         )
@@ -98,19 +122,52 @@ async def open_cell(config: CellConfig) -> AsyncIterator[Cell]:
         async with trio.open_nursery() as services:
             await services.start(scheduler.run)
             async with trio.open_nursery() as workspaces:
-                cell = Cell(
-                    config,
-                    "cell",
-                    database,
-                    cache,
-                    store,
-                    pool,
-                    scheduler,
-                    trio.CapacityLimiter(FILE_THREADS),
-                    workspaces,
+                maker = WorkspaceMaker(
+                    config, state, store, pool, scheduler, changes, file_threads, workspaces, lambda: registry.paths()
                 )
-                yield cell
+                policy = Policy(
+                    config.retention.worktree == "purge", config.retention.ttl, config.limits.max_registrations
+                )
+                registry = Registry(state, maker.start, maker.purge, policy, workspaces, changes)
+                threshold = config.indexing.search_min_score
+                defaults = SearchDefaults(
+                    scheduler.profile.default_min_score if threshold is None else threshold,
+                    config.indexing.search_max_results,
+                    fold=config.indexing.profile is ChunkingProfile.EXTENDED,
+                )
+                cell = Cell(
+                    leases=Leases(registry, places, allowed_roots),
+                    searches=Searches(registry, places, defaults),
+                    operations=Operations(state, registry, changes, workspaces),
+                    inspection=Inspection(registry, file_threads),
+                    search_tokens=SearchTokens(state, registry),
+                    changes=changes,
+                    scheduler=scheduler,
+                    cache=cache,
+                    embedder_health=lambda: DependencyStatus(reachable=True),
+                    store_health=lambda: _store_health(store),
+                )
+                yield cell, directory
+                cell.is_stopping = True
+                registry.stop_all()
+                limit = config.shutdown.drain_grace_ms / 1000 + SHUTDOWN_MARGIN
+                workspaces.cancel_scope.deadline = trio.current_time() + limit
             services.cancel_scope.cancel(reason="the cell is closed")
+
+
+async def restore(cell: Cell) -> None:
+    """Open what was registered in earlier runs."""
+    await cell.operations.load()
+    await cell.search_tokens.load()
+    await cell.leases.registry.restore()
+    cell.is_restored = True
+    cell.changes.bump()
+
+
+def _store_health(store: EdgeVectorStore) -> DependencyStatus:
+    health = store.health
+    latency = None if health.last_latency is None else round(1000 * health.last_latency, 2)
+    return DependencyStatus(health.alive, latency, health.last_error)
 
 
 def _make_private(directory: Path) -> None:

@@ -5,23 +5,27 @@ A cell is kept per directory below the cache directory, so that a second run onl
 
 import argparse
 import json
+import os
 import shlex
 import shutil
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semindex.model.errors import ScanFailed
 from semindex.model.status import State
 
 if TYPE_CHECKING:
-    from semindex.engine.search import SearchAnswer
     from semindex.engine.workspace import Workspace
+    from semindex.model.answers import SearchResponse
     from semindex.model.points import Hit
     from semindex.model.status import WorkspaceStatus
 
 SHOWN_LINES = 3
 """Lines of each match that are printed."""
+REGISTRATION = "try"
+"""Id of the one registration of such a cell."""
 WIDTH = 110
 """Characters of each line that are printed."""
 REFRESH = 0.1
@@ -40,6 +44,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("query", metavar="QUERY", help="what to look for, in plain words")
     parser.add_argument("-n", "--max-results", type=_count, default=5, help="matches to print, 1 to 50 (default: 5)")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run has indexed")
+    parser.add_argument("--force", action="store_true", help="index even the home directory or the whole machine")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.set_defaults(run=run)
 
@@ -55,10 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import trio
 
-    return trio.run(_try, arguments)
+    from semindex.files.roots import resolve_workspace_root
+
+    root = resolve_workspace_root(os.path.abspath(arguments.path), force=arguments.force)
+    return trio.run(_try, root, arguments)
 
 
-async def _try(arguments: argparse.Namespace) -> int:
+async def _try(root: str, arguments: argparse.Namespace) -> int:
     """Answer, unless a signal comes first; then everything is ended in order and nothing is left running."""
     import trio
 
@@ -72,37 +80,30 @@ async def _try(arguments: argparse.Namespace) -> int:
                 nursery.cancel_scope.cancel(reason="interrupted")
 
             nursery.start_soon(watch)
-            code = await _answer(arguments)
+            code = await _answer(root, arguments)
             nursery.cancel_scope.cancel(reason="done")
     return code
 
 
-async def _answer(arguments: argparse.Namespace) -> int:
+async def _answer(root: str, arguments: argparse.Namespace) -> int:
     from semindex.config import CellConfig, cache_home
-    from semindex.engine.search import SearchRequest
-    from semindex.files.roots import resolve_workspace_root
     from semindex.model.ids import collection_name
-    from semindex.service import open_cell
+    from semindex.service import open_cell, restore
 
-    root = resolve_workspace_root(arguments.path)
     home = cache_home() / "try" / collection_name(root)
     if arguments.fresh:
         shutil.rmtree(home, ignore_errors=True)
-    config = CellConfig(state_directory=home / "state", cache_directory=home / "cache")
-    async with open_cell(config) as cell:
-        workspace = await cell.start_workspace(root)
-        status = await _follow(workspace)
+    config = CellConfig(state_directory=home / "state", cache_directory=home / "cache", allowed_roots=(Path(root),))
+    async with open_cell(config) as (cell, _):
+        await restore(cell)
+        await cell.leases.register(REGISTRATION, root, force=arguments.force)
+        lease = cell.leases.registry.lease(REGISTRATION)
+        assert lease.workspace is not None, "a primary checkout always has one"
+        status = await _follow(lease.workspace)
         if status.state is State.ERROR:
             raise ScanFailed(status.message)
-        request = SearchRequest(
-            arguments.query,
-            max_results=arguments.max_results,
-            candidates=config.indexing.search_max_results,
-            min_score=cell.min_score,
-        )
-        answer = await workspace.search(request)
-        status = workspace.status()
-        workspace.stop(purge=False)
+        answer = await cell.searches.search(REGISTRATION, arguments.query, max_results=arguments.max_results)
+        status = lease.workspace.status()
     if arguments.json:
         sys.stdout.write(json.dumps(_as_json(root, arguments.query, status, answer), ensure_ascii=False) + "\n")
     else:
@@ -125,7 +126,7 @@ async def _follow(workspace: "Workspace") -> "WorkspaceStatus":
     return status
 
 
-def _as_json(root: str, query: str, status: "WorkspaceStatus", answer: "SearchAnswer") -> dict[str, Any]:
+def _as_json(root: str, query: str, status: "WorkspaceStatus", answer: "SearchResponse") -> dict[str, Any]:
     return {
         "path": root,
         "query": query,
@@ -151,7 +152,7 @@ def _as_json(root: str, query: str, status: "WorkspaceStatus", answer: "SearchAn
     }
 
 
-def _as_text(root: str, query: str, status: "WorkspaceStatus", answer: "SearchAnswer") -> str:
+def _as_text(root: str, query: str, status: "WorkspaceStatus", answer: "SearchResponse") -> str:
     lines = [f"{status.files.indexed:,} files, {status.chunks:,} chunks in {root}", f"Question: {query}", ""]
     for hit in answer.results:
         lines += _hit_as_lines(hit)

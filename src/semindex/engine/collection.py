@@ -8,11 +8,11 @@ import trio
 from attrs import evolve, frozen
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
-from semindex.model.errors import ForeignCollection
+from semindex.model.errors import ForeignCollection, StoreUnavailable
 from semindex.model.points import CollectionMetadata
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile
 from semindex.model.status import FileRecord, FileState
-from semindex.ports import VectorStore
+from semindex.ports import Ledger, VectorStore
 
 logger = logging.getLogger(__name__)
 
@@ -119,3 +119,14 @@ async def contradictions(table: FileTable, stored: Mapping[str, Mapping[str, int
             found.append(evolve(record, dirty=True))
     found += [FileRecord(path, FileState.PENDING, dirty=True) for path in stored if path not in table]
     return found
+
+
+async def purge_collection(store: VectorStore, ledger: Ledger, name: str) -> None:
+    """Delete a collection and its ledger, and ask the store whether the collection is gone.
+
+    Raises StoreUnavailable if it is not; whatever was deleted stays deleted, and a repetition does the rest.
+    """
+    await store.drop(name)
+    if await store.describe(name) is not None:
+        raise StoreUnavailable(f"The collection {name} is still there after its deletion.")
+    await ledger.clear()

@@ -13,7 +13,7 @@ import trio
 from attrs import frozen
 
 from semindex.engine.answering import Answerer
-from semindex.engine.collection import CollectionKeeper
+from semindex.engine.collection import CollectionKeeper, purge_collection
 from semindex.engine.condition import Condition, Phase, utc_now
 from semindex.engine.filetable import FileTable
 from semindex.engine.index import Index
@@ -24,7 +24,7 @@ from semindex.engine.sweeping import Sweeper, compare
 from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
 from semindex.model.chunks import ChunkedFile
-from semindex.model.errors import NotReady, SemindexError, StoreUnavailable, leaves
+from semindex.model.errors import NotReady, SemindexError, leaves
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import FileState, State, WorkspaceStatus
@@ -114,6 +114,11 @@ class Workspace:
             updated_at=condition.updated_at,
             completed_at=condition.completed_at,
         )
+
+    def stored_bytes(self) -> int:
+        """Return about how many bytes are stored for the workspace: its texts and its vectors."""
+        texts = sum(record.signature.size for record in self.index.table if record.chunks and record.signature)
+        return texts + self.index.table.chunks * 4 * self._tools.scheduler.profile.dimension
 
     async def settled(self) -> WorkspaceStatus:
         """Wait until the index is complete or cannot be completed now."""
@@ -311,10 +316,7 @@ class Workspace:
     async def _purge_data(self) -> None:
         """Delete collection and ledger, and ask the store whether they are gone."""
         try:
-            await self._tools.store.drop(self._keeper.name)
-            if await self._tools.store.describe(self._keeper.name) is not None:
-                raise StoreUnavailable(f"The collection {self._keeper.name} is still there after its deletion.")
-            await self._tools.ledger.clear()
+            await purge_collection(self._tools.store, self._tools.ledger, self._keeper.name)
             self.purged = True
         except SemindexError as error:
             self._condition.fail(str(error))

@@ -1,0 +1,37 @@
+"""Which status each error has on the wire. Messages are shown as they are: no error of ours holds a secret or a text."""
+
+from semindex.http import wire
+from semindex.model import errors
+
+STATUS: dict[type[errors.SemindexError], int] = {
+    errors.OutsideRoots: 403,
+    errors.UnknownRegistration: 404,
+    errors.UnknownOperation: 404,
+    errors.UnknownToken: 404,
+    errors.UnregisteredRoot: 404,
+    errors.Conflict: 409,
+    errors.InvalidInput: 422,
+    errors.TooManyRegistrations: 429,
+    errors.TooManyFiles: 422,
+    errors.Starting: 503,
+    errors.NotReady: 503,
+    errors.StoreUnavailable: 503,
+    errors.EmbedderUnavailable: 503,
+    errors.WorkspaceUnavailable: 503,
+    errors.StateUnwritable: 503,
+}
+"""By class; a subclass that is not named has its parent's."""
+
+
+class RequestError(Exception):
+    """A request that is refused before any call is made."""
+
+    def __init__(self, status: int, code: str, message: str, detail: wire.Json | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = wire.error(message, code, detail)
+
+
+def status_of(error: errors.SemindexError) -> int:
+    """Return the status of an error: its own class's, else that of the nearest parent, else 500."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)

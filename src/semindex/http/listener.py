@@ -1,0 +1,115 @@
+"""The listening socket of a cell, and Hypercorn serving an application on it until told to stop."""
+
+import logging
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import trio
+from attrs import frozen
+from hypercorn.config import Config
+from hypercorn.trio import serve
+from hypercorn.typing import Framework
+from starlette.types import ASGIApp
+
+from semindex.http import hypercorn_fixes
+from semindex.model.errors import ConfigurationError
+
+MAX_HEADER = 16 * 1024
+"""Bytes of a request's head."""
+IDLE_TIMEOUT = 5.0
+"""Seconds for which a connection may stay open without a request, a half-sent head included."""
+BACKLOG = 1024
+
+
+@frozen
+class Endpoint:
+    """A bound socket, and how clients reach it."""
+
+    descriptor: int
+    url: str
+    """``http://127.0.0.1:7790``, or ``unix:/path``."""
+
+
+def bind_tcp(port: int) -> Endpoint:
+    """Bind a port of the loopback interface; 0 takes any. Raises ConfigurationError if it is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise ConfigurationError(
+            f"Port {port} cannot be listened on: {error.strerror}. Choose another with listen.port or --port (0: any)."
+        ) from error
+    number = listening.getsockname()[1]
+    return Endpoint(listening.detach(), f"http://127.0.0.1:{number}")
+
+
+def bind_unix(path: Path) -> Endpoint:
+    """Bind a Unix socket that only its owner may use, replacing one that nobody listens on any more.
+
+    Raises ConfigurationError if somebody does, or if another kind of file lies there.
+    """
+    _remove_stale(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    previous = os.umask(0o177)
+    try:
+        listening.bind(str(path))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise ConfigurationError(f"The socket {path} cannot be listened on: {error.strerror}.") from error
+    finally:
+        os.umask(previous)
+    return Endpoint(listening.detach(), f"unix:{path}")
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigurationError(f"The socket {path} cannot be looked at: {error.strerror}.") from error
+    if not is_socket:
+        raise ConfigurationError(f"{path} is not a socket; choose another path for listen.socket.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        else:
+            raise ConfigurationError(f"Another process listens on {path}.")
+
+
+async def listen(
+    application: ASGIApp,
+    endpoint: Endpoint,
+    *,
+    grace: float,
+    stop: Callable[[], Awaitable[None]],
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until ``stop`` returns; calls under way then have ``grace`` seconds to end."""
+    hypercorn_fixes.install()
+    config = Config()
+    config.bind = [f"fd://{endpoint.descriptor}"]
+    config.backlog = BACKLOG
+    config.graceful_timeout = grace
+    config.keep_alive_timeout = IDLE_TIMEOUT
+    config.h11_max_incomplete_size = MAX_HEADER
+    config.websocket_max_message_size = 1 << 20
+    config.include_server_header = False
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.alpn_protocols = ["http/1.1"]
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(serve, cast(Framework, application), config, shutdown_trigger=stop))
+        task_status.started()
