@@ -27,6 +27,19 @@ def modes(directory: Path) -> dict[str, int]:
     return {file.name: file.stat().st_mode & 0o777 for file in directory.iterdir()}
 
 
+def half_made(path: Path) -> None:
+    """Leave a file as SQLite does when it is killed before the file has its first page."""
+    scratch = path.with_name("scratch.db")
+    connection = sqlite3.connect(scratch, isolation_level=None)
+    connection.execute("BEGIN")
+    connection.execute("CREATE TABLE unfinished (business)")
+    for suffix in ("", "-journal"):
+        shutil.copy(f"{scratch}{suffix}", f"{path}{suffix}")
+    connection.close()
+    scratch.unlink()
+    assert Path(f"{path}-journal").stat().st_size > 0
+
+
 @pytest.fixture
 async def crashed(tmp_path: Path) -> Path:
     """A database as a crash leaves it: the newest notes are in the log alone."""
@@ -82,6 +95,18 @@ class TestOpening:
         (tmp_path / "cell.db-wal").touch()
 
         assert await read_notes(tmp_path / "cell.db") == []
+
+    async def test_a_start_that_was_killed_while_it_made_the_file_is_repeated(self, tmp_path: Path) -> None:
+        half_made(tmp_path / "cell.db")
+
+        assert await read_notes(tmp_path / "cell.db") == []
+        assert list(contents(tmp_path)) == ["cell.db"]
+
+    async def test_a_new_file_has_the_page_size_that_suits_its_rows(self, tmp_path: Path) -> None:
+        async with open_database(tmp_path / "cell.db", EMBEDDINGS) as database:
+            size = await database.read(lambda connection: connection.execute("PRAGMA page_size").fetchone())
+
+        assert size == (EMBEDDINGS.page_size,)
 
     async def test_a_missing_directory_is_unwritable(self, tmp_path: Path) -> None:
         with pytest.raises(StateUnwritable, match=f"{tmp_path}/nowhere/cell.db"):

@@ -191,32 +191,34 @@ def _examine(path: Path, schema: Schema) -> None:
     if _size(path, "-journal"):
         return  # a start was killed before the file had a log, thus before it held anything
     with closing(_connect(path, "ro" if _size(path, "-wal") else "ro&immutable=1")) as connection:
-        version = _version(connection, path, schema)
-        if version > schema.version:
-            raise StateVersion(
-                f"{path} was made by a newer semindex (version {version}, this one knows {schema.version}): "
-                "upgrade semindex, or choose another state directory."
-            )
+        _known_version(connection, path, schema)
         verdict = _pragma(connection, "quick_check(1)") if schema.checked else "ok"
         if verdict != "ok":
             raise StateDamaged(_damaged(path, str(verdict)))
 
 
-def _version(connection: Connection, path: Path, schema: Schema) -> int:
+def _known_version(connection: Connection, path: Path, schema: Schema) -> int:
+    """Return the version of a file, 0 if it is empty, and refuse what is not ours or too new."""
     application = _pragma(connection, "application_id")
     if application == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
         return 0
     if application != schema.application_id:
         raise StateDamaged(_damaged(path, "it is a database of another kind"))
-    return int(_pragma(connection, "user_version"))
+    version = int(_pragma(connection, "user_version"))
+    if version > schema.version:
+        raise StateVersion(
+            f"{path} was made by a newer semindex (version {version}, this one knows {schema.version}): "
+            "upgrade semindex, or choose another state directory."
+        )
+    return version
 
 
 def _prepare(connection: Connection, path: Path, schema: Schema) -> None:
+    version = _known_version(connection, path, schema)
     _pragma(connection, f"page_size = {schema.page_size}")
     _pragma(connection, "journal_mode = WAL")
     _pragma(connection, "synchronous = NORMAL")
     _pragma(connection, f"journal_size_limit = {_LOG_LIMIT}")
-    version = _version(connection, path, schema)
     if version < schema.version:
         if version:
             _keep_copy(connection, path.with_name(f"{path.name}.before-v{schema.version}"))
