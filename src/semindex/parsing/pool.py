@@ -44,7 +44,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class WorkerLost(Exception):
-    """A worker ended, or had to be ended, while it had work; the message says how, to go on after a subject."""
+    """A worker ended, or had to be ended, while it had work; the message says how, as what comes after a subject."""
+
+
+class WorkerHung(WorkerLost):
+    """It took too long over a file: that file is to blame, and would take too long again."""
 
 
 class _Worker:
@@ -114,14 +118,14 @@ class _Worker:
                 (length,) = LENGTH.unpack(await self._exactly(LENGTH.size))
                 return await self._exactly(length)
         except trio.TooSlowError as error:
-            raise WorkerLost(f"did not answer within {seconds:g} s") from error
+            raise WorkerHung(f"did not answer within {seconds:g} s") from error
 
     async def _exactly(self, size: int) -> bytes:
         assert self._process.stdout is not None
         while len(self._received) < size:
             received = await self._process.stdout.receive_some()
             if not received:
-                raise WorkerLost(_ending(await self._process.wait()))
+                raise _loss(await self._process.wait())
             self._received += received
         data = bytes(self._received[:size])
         del self._received[:size]
@@ -148,9 +152,9 @@ class ProcessChunkerPool:
             request = Request(root, rest, profile, relevant, True, self._file_cpu_seconds)
             try:
                 await self._ask(request, results)
-            except WorkerLost:
-                # The file without a result is to blame, or whoever killed the worker: see which.
-                results.append(await self._chunk_suspect(evolve(request, paths=rest[:1])))
+            except WorkerLost as loss:
+                suspect = evolve(request, paths=(paths[len(results)],))
+                results.append(await self._chunk_suspect(suspect, loss))
         return results
 
     async def close(self) -> None:
@@ -158,20 +162,23 @@ class ProcessChunkerPool:
         while self._idle:
             await self._idle.pop().end()
 
-    async def _chunk_suspect(self, request: Request) -> Result:
-        """Chunk a single file that a worker was lost over: as usual, else by lines, else not at all."""
+    async def _chunk_suspect(self, request: Request, loss: WorkerLost) -> Result:
+        """Chunk the one file that a worker was lost over: as usual, else by lines, else not at all."""
         results: list[Result] = []
-        try:
-            await self._ask(request, results, fresh=True)
-            return results[0]
-        except WorkerLost as loss:
-            warning = f"The file was chunked by its lines: the process that parsed it {loss}."
+        if not isinstance(loss, WorkerHung):
+            # The file may be to blame, or whoever killed the worker: see which.
+            try:
+                await self._ask(request, results, fresh=True)
+                return results[0]
+            except WorkerLost as again:
+                loss = again
         path = request.paths[0]
+        warning = f"The file was chunked by its lines: the process that parsed it {loss}."
         _LOG.warning("%s: %s", os.path.join(request.root, path), warning)
         try:
             await self._ask(evolve(request, parse=False), results, fresh=True)
-        except WorkerLost as loss:
-            return FileProblem(path, ProblemKind.FAILED, f"Every process that read the file {loss}.")
+        except WorkerLost as again:
+            return FileProblem(path, ProblemKind.FAILED, f"Each process that read the file was lost; the last {again}.")
         (result,) = results
         return evolve(result, warning=warning) if isinstance(result, ChunkedFile) else result
 
@@ -214,13 +221,13 @@ class ProcessChunkerPool:
             _LOG.warning("%s: %s", result.path, result.warning)
 
 
-def _ending(returncode: int) -> str:
-    """Say how a process ended."""
-    if returncode >= 0:
-        return f"ended with status {returncode}"
+def _loss(returncode: int) -> WorkerLost:
+    """Return what the end of a process means."""
     if returncode == -signal.SIGPROF:
-        return "did not end in time"
-    return f"was ended by {signal.Signals(-returncode).name}"
+        return WorkerHung("did not end in time")
+    if returncode < 0:
+        return WorkerLost(f"was ended by {signal.Signals(-returncode).name}")
+    return WorkerLost(f"ended with status {returncode}")
 
 
 @asynccontextmanager
