@@ -13,17 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from semindex.core.ignore import IGNORE_FILES, IgnoreStack, RuleSet
+from semindex.core.judge import Unreadable
 from semindex.files.git import Repository, enclosing_repository
 from semindex.files.gitconfig import global_excludes_file
 from semindex.files.reading import read_regular, signature_of
 from semindex.model.chunks import FileProblem, ProblemKind, Signature
-
-MAX_RULES_BYTES = 8 << 20
-"""No one needs a longer ignore file; a limit keeps a hostile one from filling the memory."""
-
-
-class RulesUnreadable(Exception):
-    """A file of rules is there and cannot be read; the message names it and says why."""
 
 
 @frozen
@@ -48,7 +42,7 @@ class IgnoreRules:
     def base(self) -> IgnoreStack:
         """Return what applies at the root besides its own ignore files; the same object while nothing changes.
 
-        Raises RulesUnreadable.
+        Raises Unreadable.
         """
         repository = enclosing_repository(self._root)
         everywhere = self._everywhere(repository)
@@ -62,7 +56,7 @@ class IgnoreRules:
     def of_directory(self, directory: str, names: Iterable[str] = IGNORE_FILES) -> dict[str, RuleSet]:
         """Return name → rules of the ignore files of a directory (a path below the root, or empty), weakest first.
 
-        As long as a file has not changed its rules are the same object. Raises RulesUnreadable.
+        As long as a file has not changed its rules are the same object. Raises Unreadable.
         """
         absolute = os.path.join(self._root, directory)
         found = {name: self._load(absolute, name, os.path.join(directory, name)) for name in names}
@@ -98,15 +92,15 @@ class IgnoreRules:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 self._loaded.pop(path, None)
                 return None
-            raise RulesUnreadable(f"{source} cannot be read: {os.strerror(error.errno or errno.EIO)}.") from error
+            raise Unreadable(f"{source} cannot be read: {os.strerror(error.errno or errno.EIO)}.") from error
         known = self._loaded.get(path)
         if known is not None and known.signature == signature:
             return known.rules
-        read = read_regular(directory, name, limit=MAX_RULES_BYTES)
+        read = read_regular(directory, name)
         if isinstance(read, FileProblem):
             if read.kind is ProblemKind.GONE:
                 return None
-            raise RulesUnreadable(f"{source} cannot be read: {read.reason}")
+            raise Unreadable(f"{source} cannot be read: {read.reason}")
         same = known is not None and known.data == read.data
         rules = known.rules if known is not None and same else RuleSet(read.data, source)
         self._loaded[path] = _Loaded(read.signature if read.trusted else None, read.data, rules)
