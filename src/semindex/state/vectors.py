@@ -17,7 +17,7 @@ _STORED = np.dtype("<f4")
 
 _LOOKUPS = 500
 """Digests per query: below the number of parameters that any SQLite takes."""
-_DROPPED = 64
+_DROPPED = 16
 """Entries dropped between two looks at the size."""
 _DROPPED_AT_MOST = 4096
 """Entries dropped by one call: a limit that was lowered by gigabytes is reached over several."""
