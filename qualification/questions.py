@@ -21,18 +21,18 @@ from typing import Final
 import trio
 from attrs import asdict, frozen
 
+from semindex.cell.searches import MAX_RESULTS
 from semindex.config import CellConfig
-from semindex.engine.search import SearchRequest
 from semindex.model.errors import ScanFailed
 from semindex.model.status import State
-from semindex.service import open_cell
+from semindex.service import open_cell, restore
 
 QUESTIONS: Final = Path(__file__).with_name("questions")
 FIRST: Final = (1, 3, 10)
 """Numbers of files for which recall is printed."""
 INDEXING_TIMEOUT = 300
 """Seconds for one tree."""
-MAX_HITS = 50
+REGISTRATION = "questions"
 
 Ask = Callable[[str], Awaitable[Sequence[str]]]
 """Takes a question, returns the files of the hits, best first, as often as they occur."""
@@ -94,26 +94,21 @@ def tree_of(package: str) -> Iterator[tuple[Path, Path]]:
 @asynccontextmanager
 async def index_of(tree: Path, home: Path) -> AsyncIterator[Ask]:
     """Index a tree with the defaults in a cell of its own, and ask it while it is open."""
-    config = CellConfig(state_directory=home / "state", cache_directory=home / "cache")
-    async with open_cell(config) as cell:
-        workspace = await cell.start_workspace(str(tree))
+    config = CellConfig(state_directory=home / "state", cache_directory=home / "cache", allowed_roots=(tree,))
+    async with open_cell(config) as (cell, _):
+        await restore(cell)
+        await cell.leases.register(REGISTRATION, str(tree))
         with trio.fail_after(INDEXING_TIMEOUT):
-            while (status := workspace.status()).state is not State.INDEXED:
+            while (status := cell.leases.status(REGISTRATION).workspace).state is not State.INDEXED:
                 if status.state is State.ERROR:
                     raise ScanFailed(status.message)
-                await workspace.changes.beyond(workspace.changes.value)
+                await cell.changes.beyond(cell.changes.value)
 
         async def ask(question: str) -> Sequence[str]:
-            request = SearchRequest(
-                question,
-                max_results=MAX_HITS,
-                candidates=config.indexing.search_max_results,
-                min_score=cell.min_score,
-            )
-            return [hit.file_path for hit in (await workspace.search(request)).results]
+            answer = await cell.searches.search(REGISTRATION, question, max_results=MAX_RESULTS)
+            return [hit.file_path for hit in answer.results]
 
         yield ask
-        workspace.stop(purge=False)
 
 
 async def outcomes_of(package: str) -> list[Outcome]:
