@@ -1,0 +1,191 @@
+"""The two MCP tools: names, schemas, instructions, and answers that fit into an agent's context.
+
+Names, annotations and field names are those of the wire page, section 5; the sentences are our own.
+"""
+
+import json
+from typing import Any, Final, Literal
+
+import mcp_types as types
+from pydantic import Field
+
+from semindex.http import wire
+from semindex.model.status import State
+
+MAX_ANSWER: Final = 48 * 1024
+"""Bytes of an answer's text content as UTF-8 (rulings, MCP)."""
+SNIPPET_STEPS: Final = (4000, 2000, 1000, 500, 200)
+"""Characters to which snippets are cut, one step after the other, until the answer fits."""
+
+SEARCH: Final = "semantic_search"
+STATUS: Final = "index_status"
+
+INSTRUCTIONS: Final = """\
+semantic_search finds code of the current workspace by meaning: ask it in plain words where something is done, or how.
+Use it first in code that you do not know; use grep for exact names and strings, and to find every occurrence.
+Results are what is on disk now, your own edits included; "fresh": false names files that are still being indexed.
+An error that says the index is not ready is not "nothing found": wait a moment, see index_status, or use grep meanwhile.
+Narrow a search with path, a directory or file relative to the workspace; the workspace itself follows from your client.
+"""
+
+
+class SearchArguments(wire.SearchFields):
+    """Arguments of ``semantic_search``."""
+
+    overlap: Literal["fold", "keep"] | None = Field(
+        None, description='"keep" also returns hits that lie inside a better one; default: the profile\'s'
+    )
+
+
+class StatusArguments(wire.Request):
+    """Arguments of ``index_status``: none."""
+
+
+_READS_ONLY = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_STRING: Final = {"type": "string"}
+_NUMBER: Final = {"type": "number"}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_TIME: Final = {"type": "string", "format": "date-time"}
+_STATE: Final = {"type": "string", "enum": [state.value for state in State]}
+
+
+def _object(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_SEARCH_INPUT = _object(
+    ["query"],
+    query={"type": "string", "minLength": 1, "maxLength": 2000, "description": "What to look for, in plain words"},
+    path={"type": "string", "maxLength": 1024, "description": "Directory or file, relative to the workspace"},
+    maxResults={"type": "integer", "minimum": 1, "maximum": 50, "default": 20},
+    fresh={
+        "type": "boolean",
+        "default": True,
+        "description": "Take in first what changed on disk before the call, for at most two seconds",
+    },
+    overlap={
+        "type": "string",
+        "enum": ["fold", "keep"],
+        "description": "keep: also return hits that lie inside a better one",
+    },
+)
+_HIT = _object(
+    ["filePath", "score", "startLine", "endLine", "codeChunk"],
+    filePath=_STRING,
+    score=_NUMBER,
+    startLine=_COUNT,
+    endLine=_COUNT,
+    codeChunk=_STRING,
+)
+_SEARCH_OUTPUT = _object(
+    ["workspace", "state", "results"],
+    workspace=_STRING,
+    root=_STRING,
+    branch=_STRING,
+    state=_STATE,
+    results={"type": "array", "items": _HIT},
+    fresh={"type": "boolean"},
+    pending={"type": "array", "items": _STRING},
+    pendingCount=_COUNT,
+    withheld=_COUNT,
+    reason=_STRING,
+    milliseconds={"type": "object", "additionalProperties": _NUMBER},
+    cut=_object(["snippets", "results"], snippets=_COUNT, results=_COUNT),
+)
+_STATUS_OUTPUT = _object(
+    ["kind", "state", "message", "processedItems", "totalItems", "percent", "updatedAt"],
+    kind={"type": "string", "enum": ["primary", "worktree"]},
+    state=_STATE,
+    message=_STRING,
+    processedItems=_COUNT,
+    totalItems=_COUNT,
+    percent={"type": "number", "minimum": 0, "maximum": 100},
+    updatedAt=_TIME,
+    lastCompletedAt=_TIME,
+    lastUpdateAt=_TIME,
+    filesIndexed=_COUNT,
+    filesDiscovered=_COUNT,
+    pendingFiles=_COUNT,
+    skippedFiles=_COUNT,
+    failedFiles=_object(
+        ["count", "first"],
+        count=_COUNT,
+        first={"type": "array", "items": _object(["path", "reason"], path=_STRING, reason=_STRING)},
+    ),
+    totalChunks=_COUNT,
+    embeddedChunks=_COUNT,
+    reusedChunks=_COUNT,
+    lagMs=_COUNT,
+    lastError=_STRING,
+)
+
+TOOLS: Final = (
+    types.Tool(
+        name=SEARCH,
+        title="Semantic code search",
+        description="Find code in the current workspace by what it does, asked in plain words. Answers with text that is "
+        "on disk now.",
+        input_schema=_SEARCH_INPUT,
+        output_schema=_SEARCH_OUTPUT,
+        annotations=_READS_ONLY,
+        execution=types.ToolExecution(task_support="forbidden"),
+    ),
+    types.Tool(
+        name=STATUS,
+        title="Semantic index status",
+        description="Tell whether the index of the current workspace is ready, and how far it is.",
+        input_schema=_object([]),
+        output_schema=_STATUS_OUTPUT,
+        annotations=_READS_ONLY,
+        execution=types.ToolExecution(task_support="forbidden"),
+    ),
+)
+
+
+def below(prefix: str, path: str) -> str:
+    """Return the path of a search: the one that is asked for, else the one that the client's root names."""
+    return path or prefix
+
+
+def fitted(answer: wire.Json) -> wire.Json:
+    """Return a search answer whose text stays within the limit: long snippets are cut, then the last hits are dropped.
+
+    The first hit is never dropped. What was cut is said in the field ``cut``.
+    """
+    results, dropped = list(answer["results"]), 0
+    for longest in (None, *SNIPPET_STEPS):
+        shortened = [
+            hit if longest is None else hit | {"codeChunk": _cut(hit["codeChunk"], longest)} for hit in results
+        ]
+        cut = sum(short is not hit and short != hit for short, hit in zip(shortened, results, strict=True))
+        candidate = answer | {"results": shortened} | ({"cut": {"snippets": cut, "results": 0}} if cut else {})
+        if _size(candidate) <= MAX_ANSWER:
+            return candidate
+    while len(shortened) > 1:
+        shortened.pop()
+        dropped += 1
+        candidate = answer | {"results": shortened, "cut": {"snippets": cut, "results": dropped}}
+        if _size(candidate) <= MAX_ANSWER:
+            break
+    return candidate
+
+
+def text_of(answer: wire.Json) -> str:
+    """Return an answer as the compact JSON that is its text content."""
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+def _size(answer: wire.Json) -> int:
+    return len(text_of(answer).encode("utf-8", "replace"))
+
+
+def _cut(text: str, longest: int) -> str:
+    """Return a long text with its middle left out, at line ends where there are any."""
+    if len(text) <= longest:
+        return text
+    head, tail = text[: longest * 2 // 3], text[-(longest // 3) :]
+    head = head[: head.rfind("\n") + 1] or head
+    tail = tail[tail.find("\n") :] if "\n" in tail else tail
+    return f"{head}[… {len(text) - len(head) - len(tail)} characters left out …]{tail}"
