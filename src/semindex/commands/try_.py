@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,10 +166,11 @@ def _as_text(root: str, query: str, status: "WorkspaceStatus", answer: "SearchRe
 
 
 def _hit_as_lines(hit: "Hit") -> list[str]:
-    shown = [line.rstrip() for line in hit.code_chunk.splitlines() if line.strip()][:SHOWN_LINES]
-    indent = min(len(line) - len(line.lstrip()) for line in shown)
+    # A chunk begins at its first token, so that only the lines after the first tell how deep it stands.
+    first, _, rest = hit.code_chunk.strip("\n").partition("\n")
+    shown = [line for line in (first.strip(), *textwrap.dedent(rest).splitlines()) if line.strip()][:SHOWN_LINES]
     place = f"{hit.file_path}:{hit.start_line}-{hit.end_line}"
-    return [f"{printable(place)}  {hit.score:.2f}", *(f"    {printable(line[indent:])[:WIDTH]}" for line in shown), ""]
+    return [f"{printable(place)}  {hit.score:.2f}", *(f"    {printable(line.rstrip())[:WIDTH]}" for line in shown), ""]
 
 
 def printable(text: str) -> str:

@@ -144,32 +144,25 @@ TOOLS: Final = (
 )
 
 
-def below(prefix: str, path: str) -> str:
-    """Return the path of a search: the one that is asked for, else the one that the client's root names."""
-    return path or prefix
-
-
 def fitted(answer: wire.Json) -> wire.Json:
     """Return a search answer whose text stays within the limit: long snippets are cut, then the last hits are dropped.
 
     The first hit is never dropped. What was cut is said in the field ``cut``.
     """
-    results, dropped = list(answer["results"]), 0
-    for longest in (None, *SNIPPET_STEPS):
-        shortened = [
-            hit if longest is None else hit | {"codeChunk": _cut(hit["codeChunk"], longest)} for hit in results
-        ]
-        cut = sum(short is not hit and short != hit for short, hit in zip(shortened, results, strict=True))
-        candidate = answer | {"results": shortened} | ({"cut": {"snippets": cut, "results": 0}} if cut else {})
-        if _size(candidate) <= MAX_ANSWER:
-            return candidate
-    while len(shortened) > 1:
-        shortened.pop()
-        dropped += 1
-        candidate = answer | {"results": shortened, "cut": {"snippets": cut, "results": dropped}}
-        if _size(candidate) <= MAX_ANSWER:
-            break
-    return candidate
+    number = len(answer["results"])
+    ways = [(longest, number) for longest in (None, *SNIPPET_STEPS)]
+    ways += [(SNIPPET_STEPS[-1], kept) for kept in range(number - 1, 0, -1)]
+    fitting = (cut for longest, kept in ways if _size(cut := _cut_answer(answer, longest, kept)) <= MAX_ANSWER)
+    return next(fitting, _cut_answer(answer, SNIPPET_STEPS[-1], 1))
+
+
+def _cut_answer(answer: wire.Json, longest: int | None, kept: int) -> wire.Json:
+    hits = answer["results"][:kept]
+    if longest is None:
+        return answer
+    results = [hit | {"codeChunk": _cut(hit["codeChunk"], longest)} for hit in hits]
+    snippets = sum(result != hit for result, hit in zip(results, hits, strict=True))
+    return answer | {"results": results, "cut": {"snippets": snippets, "results": len(answer["results"]) - kept}}
 
 
 def text_of(answer: wire.Json) -> str:
