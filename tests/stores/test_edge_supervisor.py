@@ -43,6 +43,8 @@ while True:
     say(frame.number, frame.json()["operation"])
 """
 
+SETTINGS = Settings("nowhere", "0", [], 16, 100)
+
 Impostor = Callable[[str], None]
 
 
@@ -65,8 +67,7 @@ def impostor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Impostor:
 
 @asynccontextmanager
 async def supervisor(call_deadline: float = 20) -> AsyncIterator[WorkerSupervisor]:
-    settings = Settings("nowhere", "0", [], 16, 100)
-    made = WorkerSupervisor(settings, call_deadline=call_deadline)
+    made = WorkerSupervisor(SETTINGS, call_deadline=call_deadline)
     with trio.fail_after(25):
         async with trio.open_nursery() as nursery:
             await nursery.start(made.run)
@@ -274,18 +275,22 @@ while True:
 
 async def test_calls_of_a_store_that_is_closed_fail(impostor: Impostor) -> None:
     impostor("say(READY); say(listen().number); listen(); time.sleep(0.2)")
+    worker = WorkerSupervisor(SETTINGS)
     failures: list[str] = []
 
-    async def call(worker: WorkerSupervisor) -> None:
+    async def call() -> None:
         with pytest.raises(StoreUnavailable) as caught:
             await ask(worker, "hello")
         failures.append(str(caught.value))
 
-    async with trio.open_nursery() as nursery:
-        async with supervisor() as worker:
-            await ask(worker, "warm up")
-            nursery.start_soon(call, worker)
-            await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(call, worker)
+    with trio.fail_after(25):
+        async with trio.open_nursery() as callers:
+            async with trio.open_nursery() as store:
+                await store.start(worker.run)
+                await ask(worker, "warm up")
+                callers.start_soon(call)
+                await trio.testing.wait_all_tasks_blocked()
+                store.cancel_scope.cancel()
+            callers.start_soon(call)
 
     assert failures == ["The embedded vector store is closed."] * 2

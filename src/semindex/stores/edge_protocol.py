@@ -12,7 +12,7 @@ worker's start-up time.
 import json
 import struct
 from enum import StrEnum
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 READY = 0
 """Number of the frame that a worker sends once the engine is loaded."""
@@ -81,7 +81,7 @@ def encode(number: int, body: object, blob: bytes = b"") -> bytes:
     return PREFIX.pack(number, len(encoded), len(blob)) + encoded + blob
 
 
-def read_frame(stream: BinaryIO) -> Frame | None:
+def read_frame(stream: IO[bytes]) -> Frame | None:
     """Read one frame; None at the end of the stream, even if it ends within a frame."""
     prefix = stream.read(PREFIX.size)
     if len(prefix) < PREFIX.size:

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 from functools import partial
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from semindex.stores.edge_engine import FoundVectors
 from semindex.stores.edge_protocol import READY, ErrorKind, Frame, Settings, encode, read_frame
@@ -81,7 +81,7 @@ def die_with(lifeline: int) -> None:
         sys.exit("the service ended before its worker began")
 
 
-def serve(settings: Settings, requests: BinaryIO, replies: BinaryIO) -> None:
+def serve(settings: Settings, requests: IO[bytes], replies: IO[bytes]) -> None:
     """Answer requests until there are no more, then close every collection."""
     shards = Shards(settings)
     with contextlib.suppress(BrokenPipeError):
