@@ -1,0 +1,122 @@
+"""Standing between the engine and a port: every fault, count, pause and kill of the tests goes through here.
+
+One proxy serves all ports, since each of their calls is an ``async`` method; attributes pass through.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, Protocol, TypeVar, cast
+
+import trio
+from attrs import define, field, frozen
+
+P = TypeVar("P")
+
+
+@frozen
+class Call:
+    """One call of a port."""
+
+    port: str
+    """For example ``store``."""
+    name: str
+    """For example ``upsert``."""
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.port}.{self.name}"
+
+
+class Around(Protocol):
+    """What is done instead of a call; awaiting ``proceed()`` makes the call."""
+
+    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what the caller shall get, or raise it."""
+
+
+def intercept(port: P, name: str, arounds: Iterable[Around]) -> P:
+    """Return the port with every call led through all of ``arounds``, the first one outermost."""
+    for around in reversed(list(arounds)):
+        port = cast("P", _Proxy(port, name, around))
+    return port
+
+
+class _Proxy:
+    def __init__(self, port: object, name: str, around: Around) -> None:
+        self._port = port
+        self._name = name
+        self._around = around
+
+    def __getattr__(self, name: str) -> object:
+        attribute = getattr(self._port, name)
+        if not iscoroutinefunction(attribute):
+            return attribute
+
+        @wraps(attribute)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self._around(Call(self._name, name, args, kwargs), lambda: attribute(*args, **kwargs))
+
+        return call
+
+
+@define
+class Recorder:
+    """An :class:`Around` that notes the calls in the order in which they began."""
+
+    calls: list[Call] = field(factory=list)
+
+    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Note the call and make it."""
+        self.calls.append(call)
+        return await proceed()
+
+    def of(self, name: str) -> list[Call]:
+        """Return the calls of this name, written like ``store.upsert``."""
+        return [call for call in self.calls if str(call) == name]
+
+
+class Gate:
+    """An :class:`Around` that holds up the calls of one name while it is shut, so that a test can force a race."""
+
+    def __init__(self, name: str, *, after: bool = False) -> None:
+        """Hold calls named like ``store.upsert``: before they do anything or, with ``after``, when they have done it."""
+        self._name = name
+        self._after = after
+        self._open = trio.Event()
+        self._open.set()
+        self._arrivals = trio.lowlevel.ParkingLot()
+        self._held = 0
+
+    def shut(self) -> None:
+        """Hold every call from now on."""
+        self._open = trio.Event()
+
+    def open(self) -> None:
+        """Let the held ones go on, and hold no more."""
+        self._open.set()
+
+    async def reached(self) -> None:
+        """Wait until a call is being held."""
+        while not self._held:
+            await self._arrivals.park()
+
+    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Make the call when the gate is open."""
+        if str(call) != self._name:
+            return await proceed()
+        if self._after:
+            result = await proceed()
+            await self._pass()
+            return result
+        await self._pass()
+        return await proceed()
+
+    async def _pass(self) -> None:
+        self._held += 1
+        self._arrivals.unpark_all()
+        try:
+            await self._open.wait()
+        finally:
+            self._held -= 1
