@@ -38,6 +38,8 @@ class _Entry:
     """When the oldest change of the file that is not settled was noted, in seconds of the run's clock."""
     taken: int = 0
     """``marked`` as it was when the path was last taken; 0 while it waits."""
+    again: float = 0.0
+    """When the oldest change since then was noted."""
 
 
 @define
@@ -87,7 +89,10 @@ class WorkQueue:
             self._entries[path] = _Entry(priority, self._marks, trio.current_time())
             self._line_up(path, priority)
             return
+        if entry.marked == entry.taken:
+            entry.again = trio.current_time()
         entry.marked = self._marks
+        self._arrivals.unpark_all()
         if priority < entry.priority:
             if not entry.taken:
                 del self._lanes[entry.priority][path]
@@ -113,11 +118,11 @@ class WorkQueue:
         """Note that a taken path is done; True unless it was marked meanwhile and waits again."""
         entry = self._entries[path]
         self._release_waiters(path, entry.taken)
+        del self._entries[path]
         if entry.marked > entry.taken:
-            entry.taken = 0
+            self._entries[path] = _Entry(entry.priority, entry.marked, entry.again)
             self._line_up(path, entry.priority)
             return False
-        del self._entries[path]
         self.settled_in_run += 1
         if not self._entries:
             self._idle.set()
@@ -129,30 +134,30 @@ class WorkQueue:
         entry.taken = 0
         self._line_up(path, entry.priority)
 
-    async def settled(self, paths: Iterable[str]) -> None:
-        """Wait until each path, as marked by now, has been settled, or the queue is closed.
+    async def settled(self, paths: Iterable[str]) -> bool:
+        """Wait until each path, as marked by now, has been settled, or the queue is closed; return whether they were.
 
         Later marks are not waited for, so that a file that never stops changing keeps nobody waiting for ever.
         """
-        targets = {path: self._entries[path].marked for path in paths if path in self._entries}
-        if not targets:
+        waiter = _Waiter({path: self._entries[path].marked for path in paths if path in self._entries})
+        if self._closed or not waiter.targets:
             await trio.lowlevel.checkpoint()
-            return
-        waiter = _Waiter(targets)
+            return not waiter.targets
         self._waiters.append(waiter)
         try:
             await waiter.done.wait()
         finally:
             self._waiters.remove(waiter)
+        return not waiter.targets
 
     async def idle(self) -> None:
-        """Wait until nothing is outstanding."""
+        """Wait for a moment at which nothing is outstanding."""
+        await trio.lowlevel.checkpoint()
         while self._entries:
             await self._idle.wait()
-        await trio.lowlevel.checkpoint()
 
     def lag(self) -> float:
-        """Return the age in seconds of the oldest change that is not settled; 0 if there is none."""
+        """Return about how old the oldest change is that is not settled, in seconds; 0 if there is none."""
         oldest = next(iter(self._entries.values()), None)
         return 0.0 if oldest is None else trio.current_time() - oldest.since
 
