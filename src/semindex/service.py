@@ -28,13 +28,14 @@ from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.workspace import Limits, Workspace
 from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
+from semindex.leasing import Policy
 from semindex.model.answers import DependencyStatus
 from semindex.model.errors import StateUnwritable
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.parsing.pool import open_chunker_pool
 from semindex.ports import CellState, ChunkerPool, VectorStore
-from semindex.registry import Policy, Registry
+from semindex.registry import Registry
 from semindex.state.cell_directory import CellDirectory, open_cell_directory
 from semindex.state.cell_state import open_cell_state
 from semindex.state.embedding_cache import open_embedding_cache

@@ -65,7 +65,12 @@ class Cell:
             await trio.lowlevel.checkpoint()
             return
         with trio.move_on_after(min(seconds, MAX_WAIT)):
-            await self.changes.beyond(int(counter))
+            await self.changes.beyond(min(int(counter), self.changes.value))
+
+    def begin_stopping(self) -> None:
+        """Say that the cell is about to end: whoever waits for a change is answered at once."""
+        self.is_stopping = True
+        self.changes.bump()
 
     def phase(self) -> tuple[CellPhase, str]:
         """Return where the cell stands, and a sentence about it."""

@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 
 from attrs import frozen
 
+from semindex.leasing import Lease, Receipt
 from semindex.model.answers import RegistrationStatus
 from semindex.model.errors import OutsideRoots
 from semindex.model.ids import collection_name
 from semindex.model.registrations import Registration
 from semindex.model.status import State, WorkspaceStatus
 from semindex.ports import Place, Places
-from semindex.registry import Lease, Receipt, Registry
+from semindex.registry import Registry
 
 
 @frozen

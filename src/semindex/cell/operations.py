@@ -9,11 +9,12 @@ import trio
 from attrs import evolve
 
 from semindex.engine.revision import Revision
+from semindex.leasing import Lease
 from semindex.model.errors import BaselineInUse, Releasing, ScanFailed, SemindexError, UnknownOperation
 from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, OperationKind, OperationState
 from semindex.model.status import State
 from semindex.ports import CellState
-from semindex.registry import Lease, Registry
+from semindex.registry import Registry
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,13 @@ from semindex.cell.leases import lies_in
 from semindex.core.prefix import parse_prefix
 from semindex.engine.search import SearchAnswer, SearchRequest
 from semindex.engine.workspace import Workspace
+from semindex.leasing import Lease
 from semindex.model.answers import EmptyReason, SearchResponse
 from semindex.model.errors import AmbiguousRoot, InvalidInput, NotReady, Releasing, SemindexError, UnregisteredRoot
 from semindex.model.registrations import Lifecycle
 from semindex.model.status import State
 from semindex.ports import Places
-from semindex.registry import Lease, Registry
+from semindex.registry import Registry
 
 MAX_QUERY = 2000
 """Characters of a query (wire page, section 2)."""

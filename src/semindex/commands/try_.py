@@ -78,6 +78,7 @@ async def _try(root: str, arguments: argparse.Namespace) -> int:
             async def watch() -> None:
                 nonlocal code
                 code = 128 + await anext(signals)
+                sys.stderr.write("\nInterrupted. What was indexed is kept: run the same again to go on.\n")
                 nursery.cancel_scope.cancel(reason="interrupted")
 
             nursery.start_soon(watch)
