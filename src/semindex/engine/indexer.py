@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from semindex.engine.index import NO_VECTORS, Index, Outcome
 from semindex.engine.scheduler import EmbeddingScheduler
-from semindex.engine.workqueue import Priority
+from semindex.engine.workqueue import Priority, Taken
 from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
 from semindex.model.errors import (
     ChunkingFailed,
@@ -94,13 +94,8 @@ class Indexer:
         with outcomes:
             pause = FIRST_PAUSE
             while (taken := await self._index.queue.take(FILES_PER_GROUP, lanes)).paths:
-                try:
-                    left = await self._work_on(taken.paths, taken.priority, outcomes)
-                except ChunkingFailed as error:
-                    left, trouble = list(taken.paths), str(error)
-                else:
-                    trouble = "The embedder does not answer."
-                if not left:
+                left, trouble = await self._work_on(taken, outcomes)
+                if trouble is None:
                     pause = FIRST_PAUSE
                     continue
                 for path in left:
@@ -110,17 +105,21 @@ class Indexer:
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _work_on(
-        self, paths: Sequence[str], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
-    ) -> list[str]:
-        """Bring a group of files as far as their outcomes; return the paths that have to be tried again."""
-        verdicts = self._index.verdicts
-        for path in paths:
-            if path in verdicts:
-                await outcomes.send(self._leave(path))
-        paths = [path for path in paths if path not in verdicts]
+        self, taken: Taken, outcomes: trio.MemorySendChannel[Outcome]
+    ) -> tuple[Sequence[str], str | None]:
+        """Bring a group of files as far as their outcomes; return the paths to be tried again, and why."""
+        # Verdicts come and go whenever this waits: which way each path goes is decided once, here.
+        leaving = [self._leave(path) for path in taken.paths if path in self._index.verdicts]
+        paths = [path for path in taken.paths if path not in self._index.verdicts]
+        for outcome in leaving:
+            await outcomes.send(outcome)
         known = {path: known for path in paths if (known := self._index.expected_hash(path, self._profile.version))}
+        try:
+            results = await self._tools.pool.chunk(self._root, paths, self._profile, known) if paths else []
+        except ChunkingFailed as error:
+            return paths, str(error)
         files: list[ChunkedFile] = []
-        for result in await self._tools.pool.chunk(self._root, paths, self._profile, known) if paths else ():
+        for result in results:
             match result:
                 case ChunkedFile():
                     files.append(result)
@@ -128,7 +127,8 @@ class Indexer:
                     await outcomes.send(self._unchanged(result))
                 case FileProblem():
                     await outcomes.send(self._problem(result))
-        return await self._embed(files, priority, outcomes)
+        left = await self._embed(files, taken.priority, outcomes)
+        return left, "The embedder does not answer." if left else None
 
     async def _embed(
         self, files: Sequence[ChunkedFile], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]

@@ -1,0 +1,109 @@
+"""The pipeline from a marked path to its settled outcome, on twins."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+import trio.testing
+from attrs import define
+
+from semindex.model.errors import ChunkingFailed, SemindexError
+from semindex.model.status import FileState, State
+from semindex.testing.bench import Bench, words
+from semindex.testing.intercept import Call, Gate
+
+ROOT = "/primary"
+PATIENCE = 60.0
+"""Seconds of virtual time after which a wait is a hang."""
+
+
+@define
+class Failing:
+    """Makes calls of one name fail, as often as it is told."""
+
+    name: str
+    error: SemindexError
+    times: int = 0
+
+    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        if str(call) == self.name and self.times:
+            self.times -= 1
+            await trio.lowlevel.checkpoint()
+            raise self.error
+        return await proceed()
+
+
+def many(count: int) -> dict[str, str]:
+    return {f"file{number}": words(f"token{number}") for number in range(count)}
+
+
+async def test_many_files_deleted_at_once_leave_the_index(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    tree = bench.tree(ROOT, **many(60))
+    with trio.fail_after(PATIENCE):
+        async with bench.process() as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            for number in range(1, 60):
+                tree.delete(f"file{number}.py")
+            await workspace.sweep()
+
+            assert (await workspace.settled()).files.discovered == 1
+            assert (await process.found(ROOT, "token0")).paths == ("file0.py",)
+            assert (await process.found(ROOT, "token1")).paths == ()
+
+
+async def test_a_file_deleted_while_its_group_waits_for_the_store_is_not_lost(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Between two files of one group the worker waits; what becomes of the second one meanwhile must not confuse it."""
+    bench, gate = Bench(), Gate("store.delete_files")
+    tree = bench.tree(ROOT, **many(60))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(gate) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            gate.shut()
+            for number in range(8):  # the settler is held up with these
+                tree.delete(f"file{number}.py")
+            await workspace.sweep()
+            await gate.reached()
+            for number in range(8, 48):  # these fill the channel to it
+                tree.delete(f"file{number}.py")
+            await workspace.sweep()
+            await trio.testing.wait_all_tasks_blocked()
+            tree.delete("file58.py")
+            tree.write("file59.py", words("changed"))
+            await workspace.sweep()
+            await trio.testing.wait_all_tasks_blocked()
+            tree.delete("file59.py")
+            await workspace.sweep()
+            gate.open()
+
+            status = await workspace.settled()
+            assert (status.state, status.files.discovered) == (State.INDEXED, 10)
+            assert (await process.found(ROOT, "changed")).paths == ()
+
+
+async def test_deleted_files_are_settled_once_although_the_chunker_fails_for_their_group(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, failing = Bench(), Failing("pool.chunk", ChunkingFailed("No worker stays alive."))
+    tree = bench.tree(ROOT, **many(12))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(failing) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            for number in range(4):
+                tree.delete(f"file{number}.py")
+                tree.write(f"file{number + 4}.py", words(f"changed{number}"))
+            failing.times = 3
+            await workspace.sweep()
+            while (status := workspace.status()).last_error is None:
+                await workspace.changes.beyond(workspace.changes.value)
+            assert status.message == "No worker stays alive. Trying again."
+            assert status.state is State.INDEXING
+
+            status = await workspace.settled()
+            assert (status.files.indexed, status.last_error) == (8, None)
+            assert (await process.found(ROOT, "changed3")).paths == ("file7.py",)
