@@ -1,8 +1,9 @@
 """The ``semindex`` command: arguments, exit codes, and what a person sees when something went wrong.
 
-Exit codes: 0 done, 1 refused or failed with one sentence on standard error, 2 wrong usage, 130 interrupted, 141 the
-reader of standard output went away. Anything else is a bug and shows its traceback. Starting up is quick: no
-grammar, array library or database is imported before a subcommand needs it.
+Exit codes: 0 done, 1 refused or failed with one sentence on standard error, 2 wrong usage, a configuration that cannot be
+used, or a state directory that another process holds, 130 interrupted, 141 the reader of standard output went away.
+Anything else is a bug and shows its traceback. Starting up is quick: no grammar, array library or database is imported
+before a subcommand needs it.
 """
 
 import argparse
@@ -12,12 +13,13 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from semindex import __version__
-from semindex.commands import try_
-from semindex.model.errors import SemindexError, leaves
+from semindex.commands import serve, try_
+from semindex.model.errors import CellLocked, ConfigurationError, SemindexError, leaves
 
-COMMANDS: tuple[ModuleType, ...] = (try_,)
+COMMANDS: tuple[ModuleType, ...] = (serve, try_)
 
 REFUSED = 1
+MISUSED = 2
 INTERRUPTED = 130
 READER_GONE = 141
 
@@ -33,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = chosen.run(chosen)
         sys.stdout.flush()
     except* SemindexError as group:
-        sys.stderr.write(f"semindex: {next(leaves(group))}\n")
-        code = REFUSED
+        error = next(leaves(group))
+        sys.stderr.write(f"semindex: {error}\n")
+        code = MISUSED if isinstance(error, ConfigurationError | CellLocked) else REFUSED
     except* BrokenPipeError:
         # Else the interpreter, flushing at exit, would complain about the same pipe once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

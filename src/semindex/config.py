@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from semindex.core.eligibility import parse_extensions
+from semindex.discovery import state_home, xdg_home
 from semindex.model.errors import ConfigurationError, InvalidInput
 from semindex.model.profiles import ChunkingProfile
 
@@ -223,21 +224,9 @@ def config_file() -> Path | None:
     return Path(value).absolute() if value else None
 
 
-def state_home() -> Path:
-    """Return where state of this user lies that must survive (XDG_STATE_HOME)."""
-    return _xdg("XDG_STATE_HOME", ".local/state")
-
-
 def cache_home() -> Path:
     """Return where data of this user lies that may be deleted at any time (XDG_CACHE_HOME)."""
-    return _xdg("XDG_CACHE_HOME", ".cache")
-
-
-def _xdg(variable: str, below_home: str) -> Path:
-    # A relative path is invalid there, by the base directory specification, and is to be ignored.
-    value = os.environ.get(variable, "")
-    base = Path(value) if os.path.isabs(value) else Path.home() / below_home
-    return base / "semindex"
+    return xdg_home("XDG_CACHE_HOME", ".cache")
 
 
 def zero_configuration(roots: Sequence[Path], *, port: int | None = None) -> CellConfig:

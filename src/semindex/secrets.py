@@ -87,6 +87,12 @@ def token_files(state_directory: Path) -> tuple[Path, Path]:
     return state_directory / "control.token", state_directory / "mcp.token"
 
 
+def names_tokens(environ: Mapping[str, str]) -> bool:
+    """Say whether the environment names any token."""
+    variables = (f"{name}{suffix}" for name in (CONTROL_TOKEN, MCP_TOKEN) for suffix in ("", "_FILE"))
+    return any(environ.get(variable, "").strip() for variable in variables)
+
+
 def configured_tokens(environ: Mapping[str, str]) -> Tokens:
     """Return the tokens that the environment names. Raises ConfigurationError where one is missing."""
     found = {name: read_secret(name, environ) for name in (CONTROL_TOKEN, MCP_TOKEN)}

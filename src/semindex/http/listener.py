@@ -4,7 +4,8 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,6 +17,7 @@ from hypercorn.trio import serve
 from hypercorn.typing import Framework
 from starlette.types import ASGIApp
 
+from semindex.config import ListenConfig
 from semindex.http import hypercorn_fixes
 from semindex.model.errors import ConfigurationError
 
@@ -33,6 +35,19 @@ class Endpoint:
     descriptor: int
     url: str
     """``http://127.0.0.1:7790``, or ``unix:/path``."""
+
+
+@contextmanager
+def bound(listen: ListenConfig) -> Iterator[Endpoint]:
+    """Bind what the configuration names, and remove the file of a Unix socket in the end. Raises ConfigurationError."""
+    if listen.socket is None:
+        yield bind_tcp(listen.port)
+        return
+    endpoint = bind_unix(listen.socket)
+    try:
+        yield endpoint
+    finally:
+        listen.socket.unlink(missing_ok=True)
 
 
 def bind_tcp(port: int) -> Endpoint:

@@ -29,8 +29,8 @@ from semindex import __version__
 from semindex.cell.cell import Cell
 from semindex.http import tools, wire
 from semindex.http.security import Credential, Holder
+from semindex.leasing import Lease
 from semindex.model.errors import InvalidInput, SemindexError, UnregisteredRoot, leaves
-from semindex.registry import Lease
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from semindex import __version__
+from semindex.leasing import Receipt
 from semindex.model.answers import (
     CellStatus,
     DependencyStatus,
@@ -23,7 +24,6 @@ from semindex.model.answers import (
 from semindex.model.points import Hit
 from semindex.model.registrations import Operation, TokenRecord
 from semindex.model.status import FileRecord
-from semindex.registry import Receipt
 
 Json = dict[str, Any]
 
