@@ -3,6 +3,7 @@
 What happens depends on the name of the file to chunk.
 """
 
+import itertools
 import os
 import signal
 import time
@@ -25,25 +26,25 @@ def fail(
 
 
 def _misbehave(root: str, fault: str) -> None:
-    match fault:
-        case "crash_always" | "crash_in_parser":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        case "crash_once" if not Path(root, "crashed").exists():
-            Path(root, "crashed").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "raise":
-            raise RuntimeError("a bug")
-        case "spin":
-            while True:
-                pass
-        case "sleep":
-            if (fifo := Path(root, "sleeping")).exists():
-                fifo.write_bytes(b"asleep")  # waits for a reader
-            time.sleep(3600)
-        case "print":
-            os.write(1, b"noise of a native library\n" * 100)
-        case _:
-            pass
+    if fault in {"crash_always", "crash_in_parser"}:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif fault == "crash_once" and not Path(root, "crashed").exists():
+        Path(root, "crashed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif fault == "raise":
+        raise RuntimeError("a bug")
+    elif fault == "spin":
+        sum(itertools.repeat(0))
+    elif fault == "sleep":
+        _sleep(Path(root, "sleeping"))
+    elif fault == "print":
+        os.write(1, b"noise of a native library\n" * 100)
+
+
+def _sleep(fifo: Path) -> None:
+    if fifo.exists():
+        fifo.write_bytes(b"asleep")  # waits for a reader
+    time.sleep(3600)
 
 
 def load(name: str) -> Grammar:
