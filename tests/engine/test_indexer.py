@@ -8,7 +8,7 @@ import trio.testing
 from attrs import define
 
 from semindex.model.errors import ChunkingFailed, SemindexError
-from semindex.model.status import FileState, State
+from semindex.model.status import State
 from semindex.testing.bench import Bench, words
 from semindex.testing.intercept import Call, Gate
 

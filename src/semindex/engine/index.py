@@ -118,14 +118,14 @@ class Index:
 
     def finish(self, outcome: Outcome) -> None:
         """Take over the final record of a path that was written, and settle it."""
-        self.verdicts.pop(outcome.path, None)
         if outcome.record is not None:
             self._put(outcome.record)
         else:
             self.version += 1
             self.table.forget(outcome.path)
             self._tell_overlays([outcome.path])
-        self.queue.settle(outcome.path)
+        if self.queue.settle(outcome.path):
+            self.verdicts.pop(outcome.path, None)
 
     def note_skipped(self, path: str, reason: str) -> None:
         """Record a file that the walk leaves out and that has no points."""

@@ -24,8 +24,9 @@ async def compare(scan: TreeScan, index: Index, chunking: str, priority: Priorit
     for number, (path, signature) in enumerate(scan.files.items()):
         if number % FILES_PER_STEP == 0:
             await trio.lowlevel.checkpoint()
+        was_leaving = path in index.verdicts
         index.verdicts.pop(path, None)
-        if index.needs_work(path, signature, chunking, retry_failed=retry_failed):
+        if was_leaving or index.needs_work(path, signature, chunking, retry_failed=retry_failed):
             index.note_pending(path, priority)
     for path, reason in scan.skipped.items():
         if index.has_points(path) or path in index.queue:

@@ -1,0 +1,82 @@
+"""The ledger in memory, the work queue and the overlay relation, and how they keep up with each other."""
+
+import pytest
+import trio
+import trio.testing
+
+from semindex.engine.index import Index, Outcome
+from semindex.engine.workqueue import Priority
+from semindex.model.chunks import Signature
+from semindex.model.status import FileRecord, FileState
+from semindex.testing.bench import Bench, words
+from semindex.testing.intercept import Gate
+
+ROOT = "/primary"
+PATIENCE = 60.0
+NOW, LATER = Signature(1, 2, 3, 4), Signature(1, 2, 9, 4)
+
+
+def indexed(path: str, file_hash: str = "h1", **fields: object) -> FileRecord:
+    values: dict[str, object] = {"signature": NOW, "chunks": 2, "chunking": "now", **fields}
+    return FileRecord(path, FileState.INDEXED, file_hash, **values)  # type: ignore[arg-type]  # a test's shorthand
+
+
+async def test_a_file_that_becomes_ignored_while_it_is_embedded_does_not_enter_the_index(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, gate = Bench(), Gate("embedder.embed")
+    tree = bench.tree(ROOT, a=words("apple"), b=words("banana"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(gate) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            gate.shut()
+            tree.write("a.py", words("apricot"))
+            await workspace.sweep()
+            await gate.reached()
+            tree.write(".gitignore", "a.py\n")
+            await workspace.sweep()
+            gate.open()
+            await workspace.settled()
+
+            assert workspace.index.table.paths() == ["b.py"]
+            assert (await process.found(ROOT, "apricot")).paths == ()
+
+
+async def test_a_file_that_is_back_before_its_leaving_was_stored_stays_in_the_index(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, gate = Bench(), Gate("store.upsert")
+    tree = bench.tree(ROOT, a=words("apple"), b=words("banana"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(gate) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            gate.shut()
+            tree.write("b.py", words("blueberry"))
+            await workspace.sweep()
+            await gate.reached()
+            tree.write(".gitignore", "a.py\n")
+            await workspace.sweep()
+            await trio.testing.wait_all_tasks_blocked()  # the outcome of a.py waits behind the store
+            tree.delete(".gitignore")
+            await workspace.sweep()
+            gate.open()
+
+            assert (await process.found(ROOT, "apple")).paths == ("a.py",)
+
+
+async def test_a_verdict_that_came_during_other_work_on_the_file_waits_for_its_turn() -> None:
+    index = Index()
+    index.note_pending("a", Priority.EDIT)
+    await index.queue.take(9)
+    index.verdicts["a"] = None
+    index.queue.mark("a", Priority.EDIT)
+
+    index.finish(Outcome("a", indexed("a")))
+    assert index.verdicts == {"a": None}
+
+    await index.queue.take(9)
+    index.finish(Outcome("a", None))
+    assert index.verdicts == {}
+    assert index.table.paths() == []
