@@ -80,3 +80,42 @@ async def test_a_verdict_that_came_during_other_work_on_the_file_waits_for_its_t
     index.finish(Outcome("a", None))
     assert index.verdicts == {}
     assert index.table.paths() == []
+
+
+FAILED = FileRecord("a", FileState.FAILED, signature=NOW, reason="refused")
+SKIPPED = FileRecord("a", FileState.SKIPPED, signature=NOW, reason="binary")
+
+
+@pytest.mark.parametrize(
+    ("record", "signature", "needed"),
+    [
+        (None, NOW, True),
+        (FileRecord("a", FileState.PENDING), NOW, True),
+        (indexed("a"), NOW, False),
+        (indexed("a"), LATER, True),
+        (indexed("a", signature=None), NOW, True),
+        (indexed("a", dirty=True), NOW, True),
+        (indexed("a", chunking="older"), NOW, True),
+        (SKIPPED, NOW, False),
+        (SKIPPED, LATER, True),
+        (FAILED, NOW, False),
+        (FAILED, LATER, True),
+        (FileRecord("a", FileState.FAILED, reason="read too soon after a write"), NOW, True),
+        (FileRecord("a", FileState.FAILED, signature=NOW, dirty=True, reason="the store refused it"), NOW, False),
+    ],
+)
+def test_a_file_is_read_if_its_record_does_not_stand_for_what_is_on_disk(
+    record: FileRecord | None, signature: Signature, needed: bool
+) -> None:
+    index = Index()
+    index.take_over([] if record is None else [record])
+
+    assert index.needs_work("a", signature, "now", retry_failed=False) is needed
+
+
+@pytest.mark.parametrize("record", [FAILED, FileRecord("a", FileState.FAILED, signature=NOW, dirty=True)])
+def test_a_failed_file_is_tried_again_by_a_full_comparison(record: FileRecord) -> None:
+    index = Index()
+    index.take_over([record])
+
+    assert index.needs_work("a", NOW, "now", retry_failed=True)

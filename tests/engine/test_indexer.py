@@ -7,7 +7,7 @@ import trio
 import trio.testing
 from attrs import define
 
-from semindex.model.errors import ChunkingFailed, SemindexError
+from semindex.model.errors import ChunkingFailed, EmbedderRejected, SemindexError
 from semindex.model.status import State
 from semindex.testing.bench import Bench, words
 from semindex.testing.intercept import Call, Gate
@@ -24,9 +24,11 @@ class Failing:
     name: str
     error: SemindexError
     times: int = 0
+    about: str = ""
+    """Something that the call's arguments have to mention."""
 
     async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        if str(call) == self.name and self.times:
+        if str(call) == self.name and self.times and self.about in str(call.args):
             self.times -= 1
             await trio.lowlevel.checkpoint()
             raise self.error
@@ -107,3 +109,41 @@ async def test_deleted_files_are_settled_once_although_the_chunker_fails_for_the
             status = await workspace.settled()
             assert (status.files.indexed, status.last_error) == (8, None)
             assert (await process.found(ROOT, "changed3")).paths == ("file7.py",)
+
+
+async def test_a_file_that_failed_just_after_a_write_is_tried_again_on_the_next_change(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, failing = Bench(), Failing("embedder.embed", EmbedderRejected("The text is refused."))
+    tree = bench.tree(ROOT, **many(20))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(failing) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            failing.times = 1
+            tree.write("file0.py", words("poison"))  # read at once, so that its signature is not trusted
+            await workspace.sweep(full=False)
+            assert (await workspace.settled()).failed_files == (("file0.py", "The text is refused."),)
+
+            tree.write("file0.py", words("remedy"))
+            assert (await process.found(ROOT, "remedy")).paths == ("file0.py",)
+
+
+async def test_a_file_that_failed_is_left_alone_until_it_changes_or_everything_is_compared(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, failing = Bench(), Failing("embedder.embed", EmbedderRejected("The text is refused."), times=99, about="poison")
+    bench.tree(ROOT, **many(20), poison=words("poison"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(failing) as process:
+            workspace = await process.start(ROOT)
+            assert (await workspace.settled()).files.failed == 1
+            await workspace.sweep(full=False)
+            answer = (await process.found(ROOT, "token1")).answer
+            assert (answer.fresh, answer.pending) == (True, ())
+            assert workspace.status().files.failed == 1
+
+            failing.times = 0
+            await workspace.sweep(full=True)
+            assert (await workspace.settled()).files.failed == 0
+            assert (await process.found(ROOT, "poison")).paths == ("poison.py",)

@@ -85,11 +85,11 @@ class Index:
     def needs_work(self, path: str, signature: Signature, chunking: str, *, retry_failed: bool) -> bool:
         """Say whether a file that has this signature now has to be read."""
         record = self.table.get(path)
-        if record is None or record.dirty or record.state is FileState.PENDING:
+        if record is None or record.state is FileState.PENDING or record.signature != signature:
             return True
         if record.state is FileState.FAILED:
-            return retry_failed or record.signature not in (None, signature)
-        if record.signature != signature:
+            return retry_failed
+        if record.dirty:
             return True
         if record.state is FileState.SKIPPED:
             return False

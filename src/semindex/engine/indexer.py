@@ -241,8 +241,10 @@ class Indexer:
                 await self._commit([outcome])
             return
         logger.error("the store refused the points of one file: %s", error)
-        record = FileRecord(batch[0].path, FileState.FAILED, dirty=True, reason=str(error))
-        await self._commit([Outcome(batch[0].path, record, keeps_points=True)])
+        (outcome,) = batch
+        signature = None if outcome.record is None else outcome.record.signature
+        record = FileRecord(outcome.path, FileState.FAILED, signature=signature, dirty=True, reason=str(error))
+        await self._commit([Outcome(outcome.path, record, keeps_points=True)])
 
     async def _write(self, batch: Sequence[Outcome]) -> None:
         stale = [o.path for o in batch if not o.keeps_points and self._index.has_points(o.path)]
