@@ -6,6 +6,7 @@ port has an in-memory twin and one conformance suite that the twin and the real 
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -156,6 +157,25 @@ class Place:
     """The directories at or above it that hold a ``.git`` entry, the nearest first."""
 
 
+class Presence(StrEnum):
+    """Whether a directory is there."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    """There is surely no such directory: the directory that held it says so."""
+    UNKNOWN = "unknown"
+    """It cannot be looked at, or what held it is gone as well."""
+
+
+@frozen
+class Sighting:
+    """One look at a directory."""
+
+    presence: Presence
+    parent_device: int | None
+    """The file system of the directory that holds it: another one means that something was unmounted."""
+
+
 class Places(Protocol):
     """Directories of the file system, by the names that people and agents give them."""
 
@@ -164,6 +184,9 @@ class Places(Protocol):
 
     async def registrable(self, path: str, *, force: bool) -> Place:
         """Resolve a path that is to be indexed; ``/`` and the home directory are refused unless forced."""
+
+    async def look(self, path: str) -> Sighting:
+        """Say whether a canonical path is still a directory."""
 
 
 class SourceTree(Protocol):

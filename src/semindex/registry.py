@@ -36,6 +36,8 @@ StartWorkspace = Callable[[str, Workspace | None], Awaitable[Workspace]]
 Purge = Callable[[str], Awaitable[None]]
 """Deletes all data of a canonical path that has no workspace running; raises StoreUnavailable if that cannot be done now."""
 
+DELETED = "The directory was deleted; restore it, or release the registration."
+
 
 class Registry:
     """The registrations of one cell."""
@@ -60,7 +62,7 @@ class Registry:
         self._claims: dict[str, tuple[str, str | None]] = {}
         """Id → path and baseline of registrations that are being accepted."""
         self._locks: dict[str, trio.Lock] = {}
-        self._restored = False
+        self.restored = trio.Event()
 
     # Looking
 
@@ -68,7 +70,7 @@ class Registry:
         """Return a lease. Raises UnknownRegistration, and Starting before the registry was read."""
         if (lease := self._leases.get(registration_id)) is not None:
             return lease
-        if not self._restored:
+        if not self.restored.is_set():
             raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
         raise UnknownRegistration(f"There is no registration {registration_id}; register the workspace first.")
 
@@ -99,7 +101,7 @@ class Registry:
 
         Waits neither for the embedder nor for a scan. Raises Conflict and its kinds, TooManyRegistrations, Starting.
         """
-        if not self._restored:
+        if not self.restored.is_set():
             raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
         if (known := self._repeated(wanted)) is not None:
             return known
@@ -153,7 +155,9 @@ class Registry:
     async def _open(self, registration: Registration) -> Lease:
         """Add the lease, with the workspace of its path: the running one, or a new one."""
         lease = self._leases[registration.id] = Lease(registration)
-        if registration.lifecycle is Lifecycle.ACTIVE:
+        if registration.lifecycle is Lifecycle.STALE:
+            lease.idle_because = DELETED
+        elif registration.lifecycle is Lifecycle.ACTIVE:
             await self._start_workspace(lease)
         self.changes.bump()
         return lease
@@ -186,7 +190,7 @@ class Registry:
             for registration in registrations:
                 if (registration.baseline_path is not None) is is_worktree:
                     await self._open(registration)
-        self._restored = True
+        self.restored.set()
         self.changes.bump()
         for lease in self.leases():
             if lease.registration.lifecycle is Lifecycle.RELEASING:
@@ -214,6 +218,30 @@ class Registry:
                 lease.workspace, lease.idle_because = None, reason
             self.changes.bump()
             if purge and not (workspace is not None and workspace.purged):
+                await self._purge(path)
+
+    async def retire(self, path: str) -> None:
+        """Take note that a directory was deleted: its watcher ends, its data go or stay as the retention policy says."""
+        for lease in self.leases_of(path):
+            lease.registration = evolve(lease.registration, lifecycle=Lifecycle.STALE)
+            await self._state.registrations.set_lifecycle(lease.registration.id, Lifecycle.STALE)
+        purge = any(self._purges(lease.registration, None) for lease in self.leases_of(path))
+        await self._rest(path, DELETED, purge=purge)
+
+    async def revive(self, path: str) -> None:
+        """Take note that a deleted directory is there again, and index it."""
+        async with self._exclusive(path):
+            for lease in self.leases_of(path):
+                lease.registration = evolve(lease.registration, lifecycle=Lifecycle.ACTIVE)
+                await self._state.registrations.set_lifecycle(lease.registration.id, Lifecycle.ACTIVE)
+                if lease.workspace is None:
+                    await self._start_workspace(lease)
+        self.changes.bump()
+
+    async def purge_unregistered(self, path: str) -> None:
+        """Delete what is stored for a path, unless it is registered by now. Raises StoreUnavailable."""
+        async with self._exclusive(path):
+            if not self.leases_of(path):
                 await self._purge(path)
 
     async def wake(self, lease: Lease) -> Workspace:

@@ -28,6 +28,7 @@ from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.workspace import Limits, Workspace
 from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
+from semindex.janitor import Janitor
 from semindex.leasing import Policy
 from semindex.model.answers import DependencyStatus
 from semindex.model.errors import StateUnwritable
@@ -142,13 +143,17 @@ async def open_cell(config: CellConfig) -> AsyncIterator[tuple[Cell, CellDirecto
                     operations=Operations(state, registry, changes, workspaces),
                     inspection=Inspection(registry, file_threads),
                     search_tokens=SearchTokens(state, registry),
+                    janitor=Janitor(state, store, registry, places),
                     changes=changes,
                     scheduler=scheduler,
                     cache=cache,
                     embedder_health=lambda: DependencyStatus(reachable=True),
                     store_health=lambda: _store_health(store),
                 )
-                yield cell, directory
+                async with trio.open_nursery() as housekeeping:
+                    housekeeping.start_soon(cell.janitor.run)
+                    yield cell, directory
+                    housekeeping.cancel_scope.cancel(reason="the cell is closed")
                 cell.is_stopping = True
                 registry.stop_all()
                 limit = config.shutdown.drain_grace_ms / 1000 + SHUTDOWN_MARGIN

@@ -15,6 +15,7 @@ from semindex.cell.tokens import SearchTokens
 from semindex.engine.condition import utc_now
 from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
+from semindex.janitor import Janitor
 from semindex.model.answers import CellPhase, CellStatus, DependencyStatus
 from semindex.ports import EmbeddingCache
 
@@ -38,6 +39,7 @@ class Cell:
     operations: Operations
     inspection: Inspection
     search_tokens: SearchTokens
+    janitor: Janitor
     changes: Revision
     scheduler: EmbeddingScheduler
     cache: EmbeddingCache
@@ -113,5 +115,5 @@ class Cell:
             embedder=self.embedder_health(),
             store=self.store_health(),
             missing_grammars=self.missing_grammars,
-            orphans=0,
+            orphans=self.janitor.count,
         )

@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import trio
 
@@ -15,7 +16,7 @@ from semindex.core.eligibility import shown_name
 from semindex.files.git import GIT, repository_at
 from semindex.model.errors import PathRefused, WorkspaceUnavailable
 from semindex.model.ids import well_formed
-from semindex.ports import Place
+from semindex.ports import Place, Presence, Sighting
 
 MAX_PATH_BYTES = 4095
 """Longest path that Linux takes."""
@@ -47,6 +48,9 @@ def root_identity(root: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
+T = TypeVar("T")
+
+
 class LocalPlaces:
     """Directories of this machine; implements :class:`semindex.ports.Places`. Works in threads under a limiter."""
 
@@ -62,7 +66,11 @@ class LocalPlaces:
         """Resolve a path that is to be indexed; ``/`` and the home directory are refused unless forced."""
         return await self._in_thread(lambda: _place(resolve_workspace_root(path, force=force)))
 
-    async def _in_thread(self, find: Callable[[], Place]) -> Place:
+    async def look(self, path: str) -> Sighting:
+        """Say whether a canonical path is still a directory."""
+        return await self._in_thread(lambda: _sighting(path))
+
+    async def _in_thread(self, find: Callable[[], T]) -> T:
         # A directory on a dead network mount must not hold up whoever gives up waiting for it.
         return await trio.to_thread.run_sync(find, abandon_on_cancel=True, limiter=self._limiter)
 
@@ -104,6 +112,20 @@ def _place(root: str) -> Place:
         None if repository is None else repository.branch,
         tuple(directory for directory in _upwards(root) if os.path.lexists(os.path.join(directory, GIT))),
     )
+
+
+def _sighting(path: str) -> Sighting:
+    try:
+        device = os.stat(os.path.dirname(path)).st_dev
+    except OSError:
+        return Sighting(Presence.UNKNOWN, None)
+    try:
+        is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return Sighting(Presence.ABSENT, device)
+    except OSError:
+        return Sighting(Presence.UNKNOWN, device)
+    return Sighting(Presence.PRESENT if is_directory else Presence.UNKNOWN, device)
 
 
 def _upwards(directory: str) -> Iterator[str]:

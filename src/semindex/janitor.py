@@ -1,0 +1,161 @@
+"""What nobody owns any more, and directories that were deleted: found, shown, and collected only when that is certain.
+
+Orphans are collections and ledgers of this cell that belong to no registration and to no retained index. One is collected
+after a grace during which it has to stay an orphan. A deleted directory is one whose parent says, for a whole grace and on
+the same file system as before, that it is not there: neither a denied permission nor an unmounted disk counts.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import trio
+from attrs import define, field, frozen
+
+from semindex.model.errors import InvalidInput, SemindexError
+from semindex.model.ids import collection_name
+from semindex.model.points import CollectionMetadata
+from semindex.model.registrations import Lifecycle, Retained
+from semindex.ports import CellState, Places, Presence, VectorStore
+from semindex.registry import Registry
+
+logger = logging.getLogger(__name__)
+
+COLLECT_INTERVAL = 600.0
+"""Seconds between two looks for orphans (the first is at the start)."""
+ORPHAN_GRACE = 600.0
+"""Seconds for which something has to be an orphan before it is collected."""
+LOOK_INTERVAL = 10.0
+"""Seconds between two looks at the registered directories."""
+ABSENCE_GRACE = 60.0
+"""Seconds for which a directory has to be absent before it counts as deleted (service page, section 6)."""
+
+
+class OrphanKind(StrEnum):
+    """What is left over."""
+
+    COLLECTION = "collection"
+    LEDGER = "ledger"
+
+
+@frozen
+class Orphan:
+    """Something that nobody owns."""
+
+    name: str
+    """Of the collection, or the workspace path of the ledger."""
+    kind: OrphanKind
+    points: int
+    reason: str
+
+
+@define
+class Janitor:
+    """Looks after what registrations leave behind."""
+
+    state: CellState
+    store: VectorStore
+    registry: Registry
+    places: Places
+    _seen: dict[str, float] = field(factory=dict)
+    """Name of an orphan → when it was first seen."""
+    _devices: dict[str, int] = field(factory=dict)
+    """Registered path → the file system of its parent, as long as the path was there."""
+    _absent_since: dict[str, float] = field(factory=dict)
+    count: int = 0
+    """Orphans that the last look found."""
+
+    async def run(self) -> None:
+        """Work until cancelled; what fails is logged and tried again at the next turn."""
+        await self.registry.restored.wait()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_repeat, self.collect, COLLECT_INTERVAL)
+            nursery.start_soon(_repeat, self.look_at_directories, LOOK_INTERVAL)
+
+    # Orphans
+
+    async def orphans(self) -> list[Orphan]:
+        """Return what nobody owns now. Raises StoreUnavailable."""
+        owned = {*self.registry.paths(), *(kept.path for kept in await self.state.registrations.load_retained())}
+        ledgers = await self.state.ledgers()
+        found = [
+            Orphan(path, OrphanKind.LEDGER, 0, "No registration and no retained index has this path.")
+            for path in ledgers
+            if path not in owned
+        ]
+        names = {collection_name(path) for path in owned}
+        for name in await self.store.collections():
+            if name in names or (info := await self.store.describe(name)) is None:
+                continue
+            if CollectionMetadata.from_payload(info.metadata or {}).cell_id == self.state.cell_id:
+                reason = "No registration and no retained index has this collection."
+                found.append(Orphan(name, OrphanKind.COLLECTION, info.points, reason))
+        self.count = len(found)
+        return found
+
+    async def purge(self, names: Iterable[str], *, dry_run: bool) -> list[Orphan]:
+        """Delete these orphans and return them; with ``dry_run`` only return them. Raises InvalidInput for another name."""
+        known = {orphan.name: orphan for orphan in await self.orphans()}
+        wanted = list(dict.fromkeys(names))
+        if foreign := [name for name in wanted if name not in known]:
+            raise InvalidInput(f"{foreign[0][:200]} is no orphan; list them again.")
+        if not dry_run:
+            for name in wanted:
+                await self._delete(known[name])
+        return [known[name] for name in wanted]
+
+    async def collect(self) -> None:
+        """Purge retained indexes whose time is up, and orphans that have been such for the whole grace."""
+        now = datetime.now(UTC)
+        for kept in await self.state.registrations.load_retained():
+            if _is_expired(kept, now) and kept.path not in self.registry.paths():
+                await self.registry.purge_unregistered(kept.path)
+                await self.state.registrations.discard_retained(kept.path)
+                logger.info("the retained index of %s has reached its time and was purged", kept.path)
+        orphans = {orphan.name: orphan for orphan in await self.orphans()}
+        self._seen = {name: self._seen.get(name, trio.current_time()) for name in orphans}
+        for name, since in self._seen.items():
+            if trio.current_time() - since >= ORPHAN_GRACE:
+                await self._delete(orphans[name])
+                logger.info("the orphaned %s %s was collected", orphans[name].kind, name)
+
+    async def _delete(self, orphan: Orphan) -> None:
+        # A registration may have claimed it since it was listed; between this look and the deletion nothing else runs.
+        owned = self.registry.paths()
+        if orphan.kind is OrphanKind.LEDGER and orphan.name not in owned:
+            await self.state.ledger(orphan.name).clear()
+        elif orphan.kind is OrphanKind.COLLECTION and orphan.name not in {collection_name(path) for path in owned}:
+            await self.store.drop(orphan.name)
+
+    # Deleted directories
+
+    async def look_at_directories(self) -> None:
+        """Retire registrations whose directory was deleted, and take back those whose directory is there again."""
+        paths = {lease.registration.path: lease.registration.lifecycle for lease in self.registry.leases()}
+        for path, lifecycle in paths.items():
+            sighting = await self.places.look(path)
+            if sighting.presence is Presence.PRESENT and sighting.parent_device is not None:
+                self._devices[path] = sighting.parent_device
+                if lifecycle is Lifecycle.STALE:
+                    await self.registry.revive(path)
+            # Where the parent's file system is another one, or was never seen, a disk may just not be mounted.
+            if sighting.presence is not Presence.ABSENT or sighting.parent_device != self._devices.get(path):
+                self._absent_since.pop(path, None)
+                continue
+            since = self._absent_since.setdefault(path, trio.current_time())
+            if lifecycle is Lifecycle.ACTIVE and trio.current_time() - since >= ABSENCE_GRACE:
+                await self.registry.retire(path)
+
+
+def _is_expired(kept: Retained, now: datetime) -> bool:
+    return kept.ttl is not None and (now - kept.since).total_seconds() >= kept.ttl
+
+
+async def _repeat(work: Callable[[], Awaitable[None]], interval: float) -> None:
+    while True:
+        try:
+            await work()
+        except* SemindexError as group:
+            logger.warning("housekeeping: %s", group.exceptions[0])
+        await trio.sleep(interval)
