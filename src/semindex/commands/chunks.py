@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from semindex.model.chunks import Chunk, FileProblem
-from semindex.model.ids import file_hash, sha256_hex, well_formed
+from semindex.model.ids import file_hash, sha256_hex
 from semindex.model.profiles import ChunkingProfile
 
 CONTENT_DIGITS = 16
@@ -96,5 +96,5 @@ def _chunk(chunk: Chunk) -> dict[str, Any]:
         "contentSha256": sha256_hex(chunk.text)[:CONTENT_DIGITS],
         "segmentHash": chunk.segment_hash,
         "type": chunk.type,
-        "identifier": None if chunk.identifier is None else well_formed(chunk.identifier),
+        "identifier": chunk.identifier,
     }

@@ -77,7 +77,7 @@ def extension(name: str) -> str:
     """Return the extension of a file's name or path: the last dot and what follows, lower-cased; empty without a dot."""
     base = name.rpartition("/")[2]
     _, dot, suffix = base.rpartition(".")
-    return dot + suffix.lower()
+    return dot and dot + suffix.lower()
 
 
 def handling(name: str, profile: ChunkingProfile) -> str | None:
