@@ -26,6 +26,7 @@ from semindex.config import CellConfig
 from semindex.model.errors import ScanFailed
 from semindex.model.status import State
 from semindex.service import open_cell, restore
+from semindex.state.cell_directory import open_cell_directory
 
 QUESTIONS: Final = Path(__file__).with_name("questions")
 FIRST: Final = (1, 3, 10)
@@ -95,7 +96,7 @@ def tree_of(package: str) -> Iterator[tuple[Path, Path]]:
 async def index_of(tree: Path, home: Path) -> AsyncIterator[Ask]:
     """Index a tree with the defaults in a cell of its own, and ask it while it is open."""
     config = CellConfig(state_directory=home / "state", cache_directory=home / "cache", allowed_roots=(tree,))
-    async with open_cell(config) as (cell, _):
+    async with open_cell_directory(config.state_directory) as directory, open_cell(config, directory) as cell:
         await restore(cell)
         await cell.leases.register(REGISTRATION, str(tree))
         with trio.fail_after(INDEXING_TIMEOUT):

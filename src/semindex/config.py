@@ -31,6 +31,8 @@ from semindex.model.errors import ConfigurationError, InvalidInput
 from semindex.model.profiles import ChunkingProfile
 
 CONFIG_FILE_VARIABLE = "SEMANTIC_INDEX_CONFIG_FILE"
+HANDOVER_MARGIN = 5.0
+"""Seconds beyond its graces for which a cell that is ending is waited for."""
 
 
 def _absolute(path: Path) -> Path:
@@ -153,6 +155,16 @@ class ShutdownConfig(Section):
 
     request_grace_ms: int = Field(5_000, ge=0, description="for calls under way")
     drain_grace_ms: int = Field(10_000, ge=0, description="for accepted work to reach the store")
+
+    @property
+    def graces(self) -> float:
+        """Return the seconds that both may take together."""
+        return (self.request_grace_ms + self.drain_grace_ms) / 1000
+
+    @property
+    def handover(self) -> float:
+        """Return the seconds for which a predecessor that is ending is waited for (rulings, Lock)."""
+        return self.graces + HANDOVER_MARGIN
 
 
 class CellConfig(Section):

@@ -30,17 +30,19 @@ from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
 from semindex.janitor import Janitor
 from semindex.leasing import Policy
-from semindex.model.answers import DependencyStatus
-from semindex.model.errors import StateUnwritable
+from semindex.model.errors import EmbedderUnavailable, PathRefused, StateUnwritable, StoreUnavailable
 from semindex.model.ids import collection_name
-from semindex.model.profiles import ChunkingProfile
+from semindex.model.profiles import ChunkingProfile, Role
+from semindex.observe.calls import observed
+from semindex.observe.health import DependencyHealth
+from semindex.observe.metrics import Metrics
 from semindex.parsing.pool import open_chunker_pool
-from semindex.ports import CellState, ChunkerPool, VectorStore
+from semindex.ports import CellState, ChunkerPool, Embedder, VectorStore
 from semindex.registry import Registry
-from semindex.state.cell_directory import CellDirectory, open_cell_directory
+from semindex.state.cell_directory import CellDirectory
 from semindex.state.cell_state import open_cell_state
 from semindex.state.embedding_cache import open_embedding_cache
-from semindex.stores.edge import EdgeVectorStore, open_edge_store
+from semindex.stores.edge import open_edge_store
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +50,6 @@ FILE_THREADS = 4
 """Threads of the whole cell that walk, read and hash."""
 SHUTDOWN_MARGIN = 1.0
 """Seconds beyond its graces after which an orderly end is cut."""
-HANDOVER_MARGIN = 5.0
-"""Seconds beyond its graces for which a predecessor that is stopping is waited for (rulings, Lock)."""
 
 
 @frozen
@@ -99,30 +99,33 @@ class WorkspaceMaker:
 
 
 @asynccontextmanager
-async def open_cell(config: CellConfig) -> AsyncIterator[tuple[Cell, CellDirectory]]:
-    """Open a cell whose registrations are not restored yet, and the directory that it holds.
+async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterator[Cell]:
+    """Open a cell in a directory that this process holds; its registrations are not restored yet.
 
-    On leaving, workspaces drain within the grace, then everything is closed. Raises ConfigurationError, CellLocked,
-    StateDamaged, StateUnwritable. As with any nursery, errors of the body come out in an ExceptionGroup.
+    On leaving, workspaces drain within the grace, then everything is closed. Raises ConfigurationError, StateDamaged,
+    StateUnwritable. As with any nursery, errors of the body come out in an ExceptionGroup.
     """
-    graces = (config.shutdown.drain_grace_ms + config.shutdown.request_grace_ms) / 1000
     _make_private(config.cache_directory)
     changes, file_threads = Revision(), trio.CapacityLimiter(FILE_THREADS)
     places = LocalPlaces(file_threads)
-    allowed_roots = tuple([(await places.directory(str(root))).path for root in config.allowed_roots])
+    allowed_roots = tuple([await _canonical(places, root) for root in config.allowed_roots])
+    metrics = Metrics()
+    embedder_health = DependencyHealth(EmbedderUnavailable, changes.bump)
+    store_health = DependencyHealth(StoreUnavailable, changes.bump)
     async with AsyncExitStack() as stack:
-        directory = await stack.enter_async_context(
-            open_cell_directory(config.state_directory, graces + HANDOVER_MARGIN)
-        )
         state = await stack.enter_async_context(open_cell_state(directory.database_path))
         cache = await stack.enter_async_context(
             open_embedding_cache(config.cache_directory / "embeddings.sqlite", config.indexing.cache_max_bytes)
         )
-        store = await stack.enter_async_context(open_edge_store(config.state_directory / "vectors"))
+        edge = await stack.enter_async_context(open_edge_store(config.state_directory / "vectors"))
+        store: VectorStore = observed(edge, store_health, metrics.storing)
         pool = await stack.enter_async_context(open_chunker_pool(config.workers))
-        scheduler = EmbeddingScheduler(await StaticEmbedder.load(), cache)
+        embedder: Embedder = observed(await StaticEmbedder.load(), embedder_health, metrics.embedding)
+        scheduler = EmbeddingScheduler(embedder, cache)
         async with trio.open_nursery() as services:
             await services.start(scheduler.run)
+            services.start_soon(embedder_health.probe_while_failing, lambda: embedder.embed(["probe"], Role.QUERY))
+            services.start_soon(store_health.probe_while_failing, store.collections)
             async with trio.open_nursery() as workspaces:
                 maker = WorkspaceMaker(
                     config, state, store, pool, scheduler, changes, file_threads, workspaces, lambda: registry.paths()
@@ -139,7 +142,7 @@ async def open_cell(config: CellConfig) -> AsyncIterator[tuple[Cell, CellDirecto
                 )
                 cell = Cell(
                     leases=Leases(registry, places, allowed_roots),
-                    searches=Searches(registry, places, defaults),
+                    searches=Searches(registry, places, defaults, metrics.searched),
                     operations=Operations(state, registry, changes, workspaces),
                     inspection=Inspection(registry, file_threads),
                     search_tokens=SearchTokens(state, registry),
@@ -147,14 +150,15 @@ async def open_cell(config: CellConfig) -> AsyncIterator[tuple[Cell, CellDirecto
                     changes=changes,
                     scheduler=scheduler,
                     cache=cache,
-                    embedder_health=lambda: DependencyStatus(reachable=True),
-                    store_health=lambda: _store_health(store),
+                    embedder_health=lambda: embedder_health.status,
+                    store_health=lambda: store_health.status,
+                    metrics=metrics.text,
                 )
                 async with trio.open_nursery() as housekeeping:
                     housekeeping.start_soon(cell.janitor.run)
-                    yield cell, directory
+                    yield cell
                     housekeeping.cancel_scope.cancel(reason="the cell is closed")
-                cell.is_stopping = True
+                cell.begin_stopping()
                 registry.stop_all()
                 limit = config.shutdown.drain_grace_ms / 1000 + SHUTDOWN_MARGIN
                 workspaces.cancel_scope.deadline = trio.current_time() + limit
@@ -170,10 +174,13 @@ async def restore(cell: Cell) -> None:
     cell.changes.bump()
 
 
-def _store_health(store: EdgeVectorStore) -> DependencyStatus:
-    health = store.health
-    latency = None if health.last_latency is None else round(1000 * health.last_latency, 2)
-    return DependencyStatus(health.alive, latency, health.last_error)
+async def _canonical(places: LocalPlaces, root: Path) -> str:
+    """Return the canonical path of an allowed root; one that is missing now may come back, and is no reason not to start."""
+    try:
+        return (await places.directory(str(root))).path
+    except PathRefused as error:
+        logger.warning("an allowed root cannot be used now: %s", error)
+        return str(root)
 
 
 def _make_private(directory: Path) -> None:

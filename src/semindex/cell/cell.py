@@ -45,6 +45,8 @@ class Cell:
     cache: EmbeddingCache
     embedder_health: Callable[[], DependencyStatus]
     store_health: Callable[[], DependencyStatus]
+    metrics: Callable[[CellStatus], bytes] = lambda _: b""
+    """Returns the metrics as text, given the status of now."""
     missing_grammars: tuple[str, ...] = ()
     is_restored: bool = False
     is_stopping: bool = False

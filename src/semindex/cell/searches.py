@@ -1,6 +1,6 @@
 """Searching a registration's workspace, and finding the registration that a client's roots lead to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import evolve, frozen
 
@@ -40,6 +40,8 @@ class Searches:
     registry: Registry
     places: Places
     defaults: SearchDefaults
+    answered: Callable[[SearchResponse], None] = lambda _: None
+    """Told of every answer."""
 
     async def search(
         self,
@@ -73,7 +75,7 @@ class Searches:
         )
         workspace = self._searchable(self.registry.lease(registration_id))
         answer = await workspace.search(request)
-        return SearchResponse(
+        response = SearchResponse(
             workspace.root,
             (await self.places.directory(workspace.root)).branch,
             workspace.status().state,
@@ -90,6 +92,8 @@ class Searches:
                 "verification": answer.timings.verification,
             },
         )
+        self.answered(response)
+        return response
 
     async def bind(self, roots: Sequence[str]) -> tuple[Lease, str]:
         """Return the registration that a client's roots lead to, and the path below its workspace that they name.

@@ -91,12 +91,16 @@ async def _answer(root: str, arguments: argparse.Namespace) -> int:
     from semindex.config import CellConfig, cache_home
     from semindex.model.ids import collection_name
     from semindex.service import open_cell, restore
+    from semindex.state.cell_directory import open_cell_directory
 
     home = cache_home() / "try" / collection_name(root)
     if arguments.fresh:
         shutil.rmtree(home, ignore_errors=True)
     config = CellConfig(state_directory=home / "state", cache_directory=home / "cache", allowed_roots=(Path(root),))
-    async with open_cell(config) as (cell, _):
+    async with (
+        open_cell_directory(config.state_directory, config.shutdown.handover) as directory,
+        open_cell(config, directory) as cell,
+    ):
         await restore(cell)
         await cell.leases.register(REGISTRATION, root, force=arguments.force)
         lease = cell.leases.registry.lease(REGISTRATION)

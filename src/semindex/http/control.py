@@ -23,6 +23,7 @@ from semindex.model.status import FileState
 
 MAX_BODY = 64 * 1024
 """Bytes of a request body (wire page, section 3)."""
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BODY_TIMEOUT = 10.0
 """Seconds within which a request body must have arrived."""
 
@@ -47,6 +48,7 @@ class ControlApi:
         one = "/v1/registrations/{id}"
         self._router = Router(
             [
+                Route("/metrics", self._metrics, methods=["GET"]),
                 self._route("GET", "/v1/status", self._status),
                 self._route("GET", "/v1/registrations", self._list),
                 self._route("PUT", one, self._register),
@@ -81,6 +83,11 @@ class ControlApi:
             return answer(await call(request), status)
 
         return Route(path, endpoint, methods=[method])
+
+    async def _metrics(self, request: Request) -> Response:
+        _query(request)
+        text = self._cell.metrics(await self._cell.status())
+        return Response(text, headers={"cache-control": "no-store", "content-type": METRICS_TYPE})
 
     async def _status(self, request: Request) -> wire.Json:
         await self._wait(request, _query(request, "wait", "since"))

@@ -27,14 +27,13 @@ _AGENTS = (Holder.AGENT, Holder.REGISTRATION)
 
 
 class Dispatcher:
-    """Routes between the control API, MCP and RPC."""
+    """Routes between the control API and MCP."""
 
-    def __init__(self, cell: Cell, gatekeeper: Gatekeeper, *, control: ASGIApp, mcp: ASGIApp, rpc: ASGIApp) -> None:
+    def __init__(self, cell: Cell, gatekeeper: Gatekeeper, *, control: ASGIApp, mcp: ASGIApp) -> None:
         self._cell = cell
         self._gatekeeper = gatekeeper
         self._control = control
         self._mcp = mcp
-        self._rpc = rpc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, one WebSocket, or Hypercorn's own start and end."""
@@ -74,12 +73,12 @@ class Dispatcher:
         credential = self._gatekeeper.credential(scope)
         if path == "/mcp":
             _require(credential, *_AGENTS)
+            if self._cell.is_stopping:
+                raise RequestError(503, "stopping", "The cell is ending; try again when it is back.")
             scope["state"]["credential"] = credential
             await self._mcp(scope, receive, send)
         elif path == "/metrics" or path.startswith("/v1/"):
             _require(credential, Holder.CONTROL)
-            if path == "/v1/rpc":
-                raise RequestError(426, "upgrade_required", "This route speaks WebSocket only.")
             await self._control(scope, receive, send)
         else:
             raise RequestError(404, "not_found", "There is no such route.")
@@ -96,10 +95,8 @@ class Dispatcher:
             await _reject(receive, send, 403, wire.error("This request is not of this machine.", "foreign_request"))
         elif self._gatekeeper.credential(scope).holder is not Holder.CONTROL:
             await _reject(receive, send, 401, wire.error("The control token is required.", "unauthorized"))
-        elif scope["path"] != "/v1/rpc":
-            await _reject(receive, send, 404, wire.error("There is no such route.", "not_found"))
         else:
-            await self._rpc(scope, receive, send)
+            await _reject(receive, send, 404, wire.error("There is no such route.", "not_found"))
 
 
 def _refusal(scope: Scope, group: BaseExceptionGroup[Exception]) -> Response:

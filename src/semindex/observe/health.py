@@ -1,0 +1,58 @@
+"""Health of what a cell depends on, learnt from the calls that are made anyway; probed only while they fail."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+
+import trio
+
+from semindex.engine.condition import utc_now
+from semindex.model.answers import DependencyStatus
+from semindex.model.errors import SemindexError
+from semindex.observe.calls import Call
+
+PROBE_PAUSE = 2.0
+"""Seconds between two probes."""
+PROBE_TIMEOUT = 10.0
+"""Seconds after which a probe has failed."""
+
+
+class DependencyHealth:
+    """What is known of one dependency; an observer of its port (:mod:`semindex.observe.calls`)."""
+
+    def __init__(
+        self,
+        unavailable: type[SemindexError],
+        changed: Callable[[], None],
+        *,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """``unavailable`` is what the port raises when there was no answer; ``changed`` is told of every change."""
+        self._unavailable = unavailable
+        self._changed = changed
+        self._clock = clock
+        self._failing = trio.Event()
+        self.status = DependencyStatus(reachable=True)
+
+    def __call__(self, call: Call) -> None:
+        """Take note of a call. One that was refused was answered; an error that no adapter knows was not."""
+        is_answered = isinstance(call.error, SemindexError) and not isinstance(call.error, self._unavailable)
+        reachable = call.error is None or is_answered
+        last_error = self.status.last_error if reachable else str(call.error) or type(call.error).__name__
+        was_reachable = self.status.reachable
+        self.status = DependencyStatus(reachable, round(1000 * call.seconds, 2), last_error, self._clock())
+        if not reachable:
+            self._failing.set()
+        elif not was_reachable:
+            self._failing = trio.Event()
+        if reachable != was_reachable:
+            self._changed()
+
+    async def probe_while_failing(self, probe: Callable[[], Awaitable[object]]) -> None:
+        """Call ``probe`` again and again while calls fail; it goes through the observed port, which tells how it ended."""
+        while True:
+            await self._failing.wait()
+            await trio.sleep(PROBE_PAUSE)
+            if not self.status.reachable:
+                with trio.move_on_after(PROBE_TIMEOUT), suppress(Exception):
+                    await probe()
