@@ -95,7 +95,7 @@ class WorkspaceMaker:
 
     async def purge(self, root: str) -> None:
         """Delete what is stored for a canonical path. Raises StoreUnavailable if that cannot be done now."""
-        await purge_collection(self.store, self.state.ledger(root), collection_name(root))
+        await purge_collection(self.store, self.state.ledger(root), collection_name(root), self.state.cell_id)
 
 
 @asynccontextmanager

@@ -1,38 +1,16 @@
 """The pipeline from a marked path to its settled outcome, on twins."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import trio
 import trio.testing
-from attrs import define
 
-from semindex.model.errors import ChunkingFailed, EmbedderRejected, SemindexError
+from semindex.model.errors import ChunkingFailed, EmbedderRejected
 from semindex.model.status import State
 from semindex.testing.bench import Bench, words
-from semindex.testing.intercept import Call, Gate
+from semindex.testing.intercept import Failing, Gate
 
 ROOT = "/primary"
 PATIENCE = 60.0
 """Seconds of virtual time after which a wait is a hang."""
-
-
-@define
-class Failing:
-    """Makes calls of one name fail, as often as it is told."""
-
-    name: str
-    error: SemindexError
-    times: int = 0
-    about: str = ""
-    """Something that the call's arguments have to mention."""
-
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        if str(call) == self.name and self.times and self.about in str(call.args):
-            self.times -= 1
-            await trio.lowlevel.checkpoint()
-            raise self.error
-        return await proceed()
 
 
 def many(count: int) -> dict[str, str]:
@@ -132,7 +110,10 @@ async def test_a_file_that_failed_just_after_a_write_is_tried_again_on_the_next_
 async def test_a_file_that_failed_is_left_alone_until_it_changes_or_everything_is_compared(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    bench, failing = Bench(), Failing("embedder.embed", EmbedderRejected("The text is refused."), times=99, about="poison")
+    bench, failing = (
+        Bench(),
+        Failing("embedder.embed", EmbedderRejected("The text is refused."), times=99, about="poison"),
+    )
     bench.tree(ROOT, **many(20), poison=words("poison"))
     with trio.fail_after(PATIENCE):
         async with bench.process(failing) as process:

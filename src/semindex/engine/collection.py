@@ -12,7 +12,7 @@ from semindex.model.errors import ForeignCollection, StoreUnavailable
 from semindex.model.points import CollectionMetadata
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile
 from semindex.model.status import FileRecord, FileState
-from semindex.ports import Ledger, VectorStore
+from semindex.ports import CollectionInfo, Ledger, VectorStore
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,11 @@ class CollectionKeeper:
         self._chunking = chunking
         self._cell_id = cell_id
         self._clock_ms = clock_ms
-        self._exists = False
+        self.exists = False
+        """Whether the collection is there, as far as this process knows."""
+        self.is_complete = False
+        """Whether its metadata say that a build was finished."""
+        self._may_be_open = False
 
     async def open(self, table: FileTable) -> Opened:
         """Open an existing collection, or report that there is none to use.
@@ -61,33 +65,35 @@ class CollectionKeeper:
         A collection of ours whose vectors are of another embedding profile is dropped, never searched. Raises
         ForeignCollection for one that another cell, or the reference engine, has made.
         """
+        self.exists = self.is_complete = False
         info = await self._store.describe(self.name)
         if info is None:
-            self._exists = False
             return Opened(is_new=True, is_complete=False)
+        self._may_be_open = True
         metadata = CollectionMetadata.from_payload(info.metadata or {})
-        if metadata.cell_id != self._cell_id and (info.metadata is not None or info.points):
+        if is_foreign(info, self._cell_id):
             raise ForeignCollection(
                 f"The collection {self.name} was not made by this cell. Take it over explicitly, or purge it by name."
             )
         if not metadata.matches(self._embedding) or info.dimension != self._embedding.dimension:
             logger.warning("collection %s holds vectors of another model and is built anew", self.name)
             await self._store.drop(self.name)
-            self._exists = False
             return Opened(is_new=True, is_complete=False)
         await self._store.open(self.name)
-        self._exists = True
+        self.exists, self.is_complete = True, metadata.indexing_complete
         repairs: tuple[FileRecord, ...] = ()
         if info.points != table.chunks or any(record.dirty for record in table):
             repairs = tuple(await contradictions(table, await self._store.file_points(self.name)))
-        return Opened(is_new=False, is_complete=metadata.indexing_complete, repairs=repairs)
+        return Opened(is_new=False, is_complete=self.is_complete, repairs=repairs)
 
     async def ensure(self) -> None:
-        """Create the collection if it does not exist."""
-        if not self._exists:
-            await self._store.create(self.name, self._embedding.dimension)
+        """Create the collection if it does not exist; a creation that was cut short is carried on."""
+        if not self.exists:
+            self._may_be_open = True
+            if await self._store.describe(self.name) is None:
+                await self._store.create(self.name, self._embedding.dimension)
             await self.describe(complete=False)
-            self._exists = True
+            self.exists = True
 
     async def describe(self, *, complete: bool) -> None:
         """Write the metadata point: whether the index is whole, and whose it is."""
@@ -101,11 +107,19 @@ class CollectionKeeper:
             self._clock_ms(),
         )
         await self._store.write_metadata(self.name, metadata.to_payload())
+        self.is_complete = complete
 
-    @property
-    def exists(self) -> bool:
-        """Say whether the collection is there, as far as this process knows."""
-        return self._exists
+    async def close(self) -> None:
+        """Free what the store holds open of the collection, however far its opening came."""
+        if self._may_be_open:
+            self._may_be_open = False
+            await self._store.close(self.name)
+
+
+def is_foreign(info: CollectionInfo, cell_id: str) -> bool:
+    """Say whether a collection was made by another cell or by the reference engine."""
+    is_blank = info.metadata is None and not info.points
+    return not is_blank and CollectionMetadata.from_payload(info.metadata or {}).cell_id != cell_id
 
 
 async def contradictions(table: FileTable, stored: Mapping[str, Mapping[str, int]]) -> list[FileRecord]:
@@ -121,12 +135,17 @@ async def contradictions(table: FileTable, stored: Mapping[str, Mapping[str, int
     return found
 
 
-async def purge_collection(store: VectorStore, ledger: Ledger, name: str) -> None:
-    """Delete a collection and its ledger, and ask the store whether the collection is gone.
+async def purge_collection(store: VectorStore, ledger: Ledger, name: str, cell_id: str) -> None:
+    """Delete the collection of a workspace and its ledger, and ask the store whether the collection is gone.
 
-    Raises StoreUnavailable if it is not; whatever was deleted stays deleted, and a repetition does the rest.
+    One that another cell made stays: nothing in it is ours. Raises StoreUnavailable if the collection is still there;
+    whatever was deleted stays deleted, and a repetition does the rest.
     """
-    await store.drop(name)
-    if await store.describe(name) is not None:
-        raise StoreUnavailable(f"The collection {name} is still there after its deletion.")
+    info = await store.describe(name)
+    if info is not None and is_foreign(info, cell_id):
+        logger.warning("collection %s was not made by this cell and is left as it is", name)
+    elif info is not None:
+        await store.drop(name)
+        if await store.describe(name) is not None:
+            raise StoreUnavailable(f"The collection {name} is still there after its deletion.")
     await ledger.clear()

@@ -78,6 +78,7 @@ class Workspace:
         self._tree = tree
         self._tools = tools
         self._chunking = chunking
+        self._cell_id = cell_id
         self._limits = limits or Limits()
         self._keeper = CollectionKeeper(tools.store, collection_name(root), tools.scheduler.profile, chunking, cell_id)
         self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
@@ -274,7 +275,7 @@ class Workspace:
         while True:
             await self.index.queue.idle()
             marks = self.index.queue.marks
-            if self._keeper.exists and not self._condition.is_built:
+            if self._keeper.exists and not self._keeper.is_complete:
                 await self._keeper.describe(complete=True)
             self._condition.complete(self._judge_build())
             if self._keeper.exists:
@@ -307,16 +308,15 @@ class Workspace:
         return done
 
     async def _close_collection(self) -> None:
-        if self._keeper.exists:
-            try:
-                await self._tools.store.close(self._keeper.name)
-            except SemindexError as error:
-                logger.warning("a collection was not closed: %s", error)
+        try:
+            await self._keeper.close()
+        except SemindexError as error:
+            logger.warning("a collection was not closed: %s", error)
 
     async def _purge_data(self) -> None:
         """Delete collection and ledger, and ask the store whether they are gone."""
         try:
-            await purge_collection(self._tools.store, self._tools.ledger, self._keeper.name)
+            await purge_collection(self._tools.store, self._tools.ledger, self._keeper.name, self._cell_id)
             self.purged = True
         except SemindexError as error:
             self._condition.fail(str(error))

@@ -28,6 +28,10 @@ class Call:
     def __str__(self) -> str:
         return f"{self.port}.{self.name}"
 
+    def is_named(self, name: str, about: str = "") -> bool:
+        """Say whether the call is one of this name, written like ``store.upsert``, whose arguments mention ``about``."""
+        return str(self) == name and about in f"{self.args} {self.kwargs}"
+
 
 class Around(Protocol):
     """What is done instead of a call; awaiting ``proceed()`` makes the call."""
@@ -74,15 +78,19 @@ class Recorder:
 
     def of(self, name: str) -> list[Call]:
         """Return the calls of this name, written like ``store.upsert``."""
-        return [call for call in self.calls if str(call) == name]
+        return [call for call in self.calls if call.is_named(name)]
 
 
 class Gate:
     """An :class:`Around` that holds up the calls of one name while it is shut, so that a test can force a race."""
 
-    def __init__(self, name: str, *, after: bool = False) -> None:
-        """Hold calls named like ``store.upsert``: before they do anything or, with ``after``, when they have done it."""
+    def __init__(self, name: str, *, about: str = "", after: bool = False) -> None:
+        """Hold calls named like ``store.upsert`` whose arguments mention ``about``.
+
+        They are held before they do anything or, with ``after``, when they have done it.
+        """
         self._name = name
+        self._about = about
         self._after = after
         self._open = trio.Event()
         self._open.set()
@@ -104,7 +112,7 @@ class Gate:
 
     async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
         """Make the call when the gate is open."""
-        if str(call) != self._name:
+        if not call.is_named(self._name, self._about):
             return await proceed()
         if self._after:
             result = await proceed()
@@ -120,3 +128,21 @@ class Gate:
             await self._open.wait()
         finally:
             self._held -= 1
+
+
+@define
+class Failing:
+    """An :class:`Around` that makes the next ``times`` calls of one name fail, if their arguments mention ``about``."""
+
+    name: str
+    error: Exception
+    times: int = 0
+    about: str = ""
+
+    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Make the call, or raise the error at its next checkpoint."""
+        if not self.times or not call.is_named(self.name, self.about):
+            return await proceed()
+        self.times -= 1
+        await trio.lowlevel.checkpoint()
+        raise self.error
