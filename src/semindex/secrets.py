@@ -1,13 +1,11 @@
-"""Secrets of a cell: its tokens and the keys of its servers, read from variables or private files, made where there are none.
+"""Secrets of a cell: its tokens and the keys of its servers, found by :mod:`semindex.secret_files`, or made at the first start.
 
-A value variable beats a file variable; both are trimmed; what is empty counts as absent (wire page, section 1). A file that
-others may read is refused. Secrets are wrapped so that no ``repr``, traceback or log shows them.
+They are wrapped so that no ``repr``, traceback or log shows them.
 """
 
 import hmac
 import os
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from attrs import frozen
 from pydantic import SecretStr
 
 from semindex.model.errors import ConfigurationError
+from semindex.secret_files import read_private, secret_text
 
 MINIMUM_LENGTH = 16
 """Characters that a token must have."""
@@ -44,42 +43,8 @@ class Tokens:
 
 def read_secret(variable: str, environ: Mapping[str, str]) -> SecretStr | None:
     """Return the secret of a variable or of the file that ``{variable}_FILE`` names; None if there is neither."""
-    if value := environ.get(variable, "").strip():
-        return SecretStr(value)
-    if not (name := environ.get(f"{variable}_FILE", "").strip()):
-        return None
-    if not (value := read_private(Path(name))):
-        raise ConfigurationError(f"{variable}_FILE points to an empty secret file: {name}.")
-    return SecretStr(value)
-
-
-def read_private(path: Path) -> str:
-    """Return the trimmed content of a file that only its owner may read. Raises ConfigurationError."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise ConfigurationError(f"The secret file {path} cannot be read: {error.strerror}.") from error
-    with open(descriptor, encoding="utf-8") as file:
-        refuse_public(path, os.fstat(descriptor))
-        try:
-            return file.read(_LONGEST).strip()
-        except ValueError as error:
-            raise ConfigurationError(f"The secret file {path} is not text.") from error
-
-
-_LONGEST = 64 * 1024
-
-
-def refuse_public(path: Path, status: os.stat_result) -> None:
-    """Raise ConfigurationError unless only the owner may read the file.
-
-    Mode 0444 of a file that root owns is accepted: that is how container secrets are mounted.
-    """
-    if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"The secret file {path} is not a regular file.")
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & 0o077 and not (mode == 0o444 and status.st_uid == 0):
-        raise ConfigurationError(f"The secret file {path} can be read by others; run: chmod 600 {path}")
+    text = secret_text(variable, environ)
+    return None if text is None else SecretStr(text)
 
 
 def token_files(state_directory: Path) -> tuple[Path, Path]:

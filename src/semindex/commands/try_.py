@@ -10,25 +10,22 @@ import shlex
 import shutil
 import signal
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semindex.model.errors import ScanFailed
 from semindex.model.status import State
+from semindex.terminal import excerpt, printable
 
 if TYPE_CHECKING:
     from semindex.engine.workspace import Workspace
     from semindex.model.answers import SearchResponse
     from semindex.model.points import Hit
     from semindex.model.status import WorkspaceStatus
+    from semindex.progress import IndexProgress
 
-SHOWN_LINES = 3
-"""Lines of each match that are printed."""
 REGISTRATION = "try"
 """Id of the one registration of such a cell."""
-WIDTH = 110
-"""Characters of each line that are printed."""
 REFRESH = 0.1
 """Seconds between two looks at the progress."""
 
@@ -121,15 +118,19 @@ async def _follow(workspace: "Workspace") -> "WorkspaceStatus":
     """Show progress until the index is complete or cannot be completed now; return the status of then."""
     import trio
 
-    from semindex.commands.progress import IndexProgress
+    from semindex.progress import IndexProgress
 
     with IndexProgress() as progress:
         while (status := workspace.status()).state not in (State.INDEXED, State.ERROR):
-            progress.show(status)
+            _show(progress, status)
             await workspace.changes.beyond(workspace.changes.value)
             await trio.sleep(REFRESH)
-        progress.show(status)
+        _show(progress, status)
     return status
+
+
+def _show(progress: "IndexProgress", status: "WorkspaceStatus") -> None:
+    progress.show(status.processed, status.total, "Indexing" if status.total else "Looking for files")
 
 
 def _as_json(root: str, query: str, status: "WorkspaceStatus", answer: "SearchResponse") -> dict[str, Any]:
@@ -167,17 +168,8 @@ def _as_text(root: str, query: str, status: "WorkspaceStatus", answer: "SearchRe
     for path, reason in status.failed_files:
         lines.append(f"Not indexed: {path}: {reason}")
     lines += ["For agents and editors, keep it running and up to date:", f"  semindex serve --root {shlex.quote(root)}"]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _hit_as_lines(hit: "Hit") -> list[str]:
-    # A chunk begins at its first token, so that only the lines after the first tell how deep it stands.
-    first, _, rest = hit.code_chunk.strip("\n").partition("\n")
-    shown = [line for line in (first.strip(), *textwrap.dedent(rest).splitlines()) if line.strip()][:SHOWN_LINES]
-    place = f"{hit.file_path}:{hit.start_line}-{hit.end_line}"
-    return [f"{printable(place)}  {hit.score:.2f}", *(f"    {printable(line.rstrip())[:WIDTH]}" for line in shown), ""]
-
-
-def printable(text: str) -> str:
-    """Return text without what would move a terminal's cursor: a repository must not be able to paint on the screen."""
-    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in text)
+    return [f"{hit.file_path}:{hit.start_line}-{hit.end_line}  {hit.score:.2f}", *excerpt(hit.code_chunk), ""]
