@@ -7,10 +7,10 @@ overlay above it, within one step: no search can run between the two (rulings, F
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import trio
 from attrs import define, evolve, field, frozen
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
+from semindex.engine.pacing import paced
 from semindex.engine.workqueue import Priority, WorkQueue
 from semindex.model.chunks import Signature
 from semindex.model.points import Payload
@@ -140,9 +140,7 @@ class Index:
 
     async def doubt_everything(self) -> None:
         """Have every indexed file chunked anew by the next comparison with the disk."""
-        for number, record in enumerate(list(self.table)):
-            if number % FILES_PER_STEP == 0:
-                await trio.lowlevel.checkpoint()
+        async for record in paced(list(self.table), FILES_PER_STEP):
             current = self.table.get(record.path)
             if current is not None and current.state is FileState.INDEXED:
                 self.take_over([evolve(current, chunking="")])

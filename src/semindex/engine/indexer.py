@@ -14,6 +14,7 @@ import trio
 from attrs import evolve, frozen
 
 from semindex.engine.index import NO_VECTORS, Index, Outcome
+from semindex.engine.pacing import paced
 from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.workqueue import Priority, Taken
 from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
@@ -133,7 +134,10 @@ class Indexer:
     async def _embed(
         self, files: Sequence[ChunkedFile], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
     ) -> list[str]:
-        chunked = [(file, [(chunk, text) for chunk in file.chunks if (text := chunk.text.strip())]) for file in files]
+        chunked = [
+            (file, [(chunk, text) async for chunk in paced(file.chunks) if (text := chunk.text.strip())])
+            for file in files
+        ]
         texts = [text for _, chunks in chunked for _, text in chunks]
         embedded = await self._tools.scheduler.embed_documents(texts, priority)
         self._index.embedded_chunks += embedded.sent
@@ -149,7 +153,7 @@ class Indexer:
                 await outcomes.send(self._rejected(file, error))
             else:
                 vectors = [embedded.vectors[index] for index in span]
-                await outcomes.send(self._stored(file, [chunk for chunk, _ in chunks], vectors))
+                await outcomes.send(await self._stored(file, [chunk for chunk, _ in chunks], vectors))
         return left
 
     def _leave(self, path: str) -> Outcome:
@@ -172,7 +176,7 @@ class Indexer:
         )
         return Outcome(path, record)
 
-    def _stored(self, file: ChunkedFile, chunks: Sequence[Chunk], vectors: Sequence[Vectors]) -> Outcome:
+    async def _stored(self, file: ChunkedFile, chunks: Sequence[Chunk], vectors: Sequence[Vectors]) -> Outcome:
         signature = file.signature if file.trusted else None
         if file.file_hash == self._index.inheritable(file.path):
             return self._inherited(file.path, file.file_hash, signature)
@@ -187,9 +191,9 @@ class Indexer:
                 self._profile.version,
                 reason=file.warning,
             ),
-            tuple(point_id(chunk.segment_hash) for chunk in chunks),
+            tuple([point_id(chunk.segment_hash) async for chunk in paced(chunks)]),
             np.stack(vectors) if vectors else NO_VECTORS,
-            tuple(chunk_payload(file.path, file.file_hash, chunk) for chunk in chunks),
+            tuple([chunk_payload(file.path, file.file_hash, chunk) async for chunk in paced(chunks)]),
         )
 
     def _problem(self, problem: FileProblem) -> Outcome:

@@ -15,6 +15,7 @@ import numpy as np
 import trio
 from attrs import define, field, frozen
 
+from semindex.engine.pacing import paced
 from semindex.engine.workqueue import Priority
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, SemindexError
 from semindex.model.ids import well_formed
@@ -63,6 +64,8 @@ class _Call:
     """Ticket → indexes of the call's texts that are this text."""
     vectors: dict[int, Vectors] = field(factory=dict)
     errors: dict[int, SemindexError] = field(factory=dict)
+    is_complete: bool = False
+    """All of the call's texts have been looked at: nothing more will be waited for."""
     done: trio.Event = field(factory=trio.Event)
 
     def deliver(self, ticket: _Ticket, result: Vectors | SemindexError) -> None:
@@ -71,8 +74,13 @@ class _Call:
                 self.errors[index] = result
             else:
                 self.vectors[index] = result
-        if not self.waiting:
+        if self.is_complete and not self.waiting:
             self.done.set()
+
+    async def settled(self) -> None:
+        """Wait for every ticket."""
+        if self.waiting:
+            await self.done.wait()
 
 
 class EmbeddingScheduler:
@@ -119,23 +127,23 @@ class EmbeddingScheduler:
     async def _embed(self, texts: Sequence[str], role: Role, priority: Priority) -> Embedded:
         prefix = self.profile.prefix(role)
         wanted: dict[bytes, list[int]] = {}
-        for index, text in enumerate(texts):
+        async for index, text in paced(enumerate(texts)):
             wanted.setdefault(hashlib.sha256(well_formed(text).encode()).digest(), []).append(index)
         cached = await self._cache.get(self.profile.space(role), list(wanted))
         call, sent = _Call(), 0
-        for digest, indexes in wanted.items():
-            if (vector := cached.get(digest)) is not None:
-                call.vectors.update(dict.fromkeys(indexes, vector))
-                continue
-            ticket, is_new = self._join(role, digest, prefix + well_formed(texts[indexes[0]]), priority)
-            ticket.calls.append(call)
-            call.waiting[ticket] = indexes
-            sent += is_new
-        if call.waiting:
-            try:
-                await call.done.wait()
-            finally:
-                self._withdraw(call)
+        try:
+            async for digest, indexes in paced(wanted.items()):
+                if (vector := cached.get(digest)) is not None:
+                    call.vectors.update(dict.fromkeys(indexes, vector))
+                    continue
+                ticket, is_new = self._join(role, digest, prefix + well_formed(texts[indexes[0]]), priority)
+                ticket.calls.append(call)
+                call.waiting[ticket] = indexes
+                sent += is_new
+            call.is_complete = True
+            await call.settled()
+        finally:
+            self._withdraw(call)
         return Embedded(call.vectors, call.errors, sent)
 
     def _join(self, role: Role, digest: bytes, text: str, priority: Priority) -> tuple[_Ticket, bool]:

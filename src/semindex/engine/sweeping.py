@@ -12,6 +12,7 @@ from attrs import define, field
 
 from semindex.engine.filetable import FILES_PER_STEP
 from semindex.engine.index import Index
+from semindex.engine.pacing import paced
 from semindex.engine.workqueue import Priority
 from semindex.model.errors import NotReady, SemindexError
 from semindex.ports import TreeScan
@@ -21,9 +22,7 @@ logger = logging.getLogger(__name__)
 
 async def compare(scan: TreeScan, index: Index, chunking: str, priority: Priority, *, retry_failed: bool) -> None:
     """Line up every file of the index or the tree that is not what the other says."""
-    for number, (path, signature) in enumerate(scan.files.items()):
-        if number % FILES_PER_STEP == 0:
-            await trio.lowlevel.checkpoint()
+    async for path, signature in paced(scan.files.items(), FILES_PER_STEP):
         was_leaving = path in index.verdicts
         index.verdicts.pop(path, None)
         if was_leaving or index.needs_work(path, signature, chunking, retry_failed=retry_failed):
@@ -33,9 +32,7 @@ async def compare(scan: TreeScan, index: Index, chunking: str, priority: Priorit
             _expel(index, path, reason, priority)
         else:
             index.note_skipped(path, reason)
-    for number, path in enumerate(_vanished(scan, index)):
-        if number % FILES_PER_STEP == 0:
-            await trio.lowlevel.checkpoint()
+    async for path in paced(_vanished(scan, index), FILES_PER_STEP):
         _expel(index, path, None, priority)
 
 
