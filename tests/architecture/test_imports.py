@@ -15,6 +15,7 @@ from tests.architecture.checkout import ROOT, imported_names, modules, pins, pro
 HELD_BY = {
     "anyio": "semindex/parsing/",
     "inotify_simple": "semindex/files/",
+    "prometheus_client": "semindex/observe/",
     "qdrant_client": "semindex/stores/",
     "qdrant_edge": "semindex/stores/",
     "sqlite3": "semindex/state/",
