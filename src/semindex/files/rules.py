@@ -59,7 +59,7 @@ class IgnoreRules:
         As long as a file has not changed its rules are the same object. Raises Unreadable.
         """
         absolute = os.path.join(self._root, directory)
-        found = {name: self._load(absolute, name, os.path.join(directory, name)) for name in names}
+        found = {name: self._load(absolute, name) for name in names}
         return {name: rules for name, rules in found.items() if rules is not None}
 
     def _everywhere(self, repository: Repository | None) -> RuleSet | None:
@@ -68,24 +68,25 @@ class IgnoreRules:
         if path is None or not os.path.isfile(path):
             return None
         directory, name = os.path.split(os.path.realpath(path))
-        return self._load(directory, name, path)
+        return self._load(directory, name)
 
     def _levels(self, repository: Repository) -> list[tuple[str, tuple[RuleSet, ...]]]:
         """Return (directory below the top of the repository, its rules) from the top down, the root not included."""
         shared = os.path.realpath(os.path.join(repository.common_dir, "info", "exclude"))
-        info = self._load(*os.path.split(shared), shared)
+        info = self._load(*os.path.split(shared))
         levels: list[tuple[str, tuple[RuleSet, ...]]] = [("", () if info is None else (info,))]
         directory = ""
         for name in _parts(os.path.relpath(self._root, repository.top)):
             absolute = os.path.join(repository.top, directory)
-            found = (self._load(absolute, each, os.path.join(absolute, each)) for each in IGNORE_FILES)
+            found = (self._load(absolute, each) for each in IGNORE_FILES)
             levels.append((directory, tuple(rules for rules in found if rules is not None)))
             directory = os.path.join(directory, name)
         levels.append((directory, ()))
         return levels
 
-    def _load(self, directory: str, name: str, source: str) -> RuleSet | None:
+    def _load(self, directory: str, name: str) -> RuleSet | None:
         path = os.path.join(directory, name)
+        source = path.removeprefix(self._root.rstrip("/") + "/")
         try:
             signature = signature_of(os.lstat(path))
         except OSError as error:
