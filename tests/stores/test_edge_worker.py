@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +28,29 @@ ctypes.PyDLL(None).sleep(1000)
 Process = subprocess.Popen[bytes]
 
 
+@contextmanager
+def started(directory: Path, lifeline: int) -> Iterator[Process]:
+    """Yield a worker that is ready."""
+    settings = Settings(str(directory), "0.9.0", ["type"], 16, 100)
+    process = subprocess.Popen(
+        worker_command("serve", lifeline, settings),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=[lifeline],
+    )
+    with process:
+        assert process.stdout is not None
+        ready = read_frame(process.stdout)
+        assert ready is not None
+        assert ready.number == READY
+        yield process
+
+
 @pytest.fixture
 def worker(directory: Path) -> Iterator[Process]:
-    """A worker that is ready."""
-    settings = Settings(str(directory), "0.9.0", ["type"], 16, 100)
-    with open_lifeline() as lifeline:
-        process = subprocess.Popen(
-            worker_command("serve", lifeline, settings),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=[lifeline],
-        )
-        with process:
-            assert process.stdout is not None
-            ready = read_frame(process.stdout)
-            assert ready is not None
-            assert ready.number == READY
-            yield process
+    with open_lifeline() as lifeline, started(directory, lifeline) as process:
+        yield process
 
 
 def ask(worker: Process, operation: str, collection: str = "ws", **arguments: object) -> dict[str, Any]:
@@ -109,6 +115,16 @@ def test_an_error_of_the_engine_is_a_reply_and_the_worker_goes_on(worker: Proces
     assert reply["error"] == ErrorKind.REJECTED
     assert "failed in vectors" in reply["message"]
     assert ask(worker, "count", matching={}) == {"result": 0}
+
+
+@LINUX
+def test_a_worker_ends_with_the_service_whatever_becomes_of_its_input(directory: Path) -> None:
+    with ExitStack() as service:
+        lifeline = service.enter_context(open_lifeline())
+        with started(directory, lifeline) as worker:
+            service.close()
+
+            assert worker.wait(10) == -signal.SIGIO
 
 
 @LINUX

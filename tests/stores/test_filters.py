@@ -5,8 +5,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semindex.model.points import INDEXED_SEGMENTS
-from semindex.stores.filters import INDEXED_KEYS, delete_filters, lies_below, score_threshold, search_filter
+from semindex.stores.filters import (
+    DEEP_PATHS,
+    INDEXED_KEYS,
+    deep_paths,
+    delete_filters,
+    lies_below,
+    score_threshold,
+    search_filter,
+)
 
 names = st.sampled_from(["a", "b", "a.py"])
 paths = st.lists(names, min_size=1, max_size=8).map("/".join)
@@ -15,9 +22,10 @@ paths = st.lists(names, min_size=1, max_size=8).map("/".join)
 def matches(condition: Mapping[str, Any], path: str) -> bool:
     """What the engine says of a chunk of the file at ``path``; an evaluator of the REST filters that we use."""
     if "key" in condition:
-        fields = {"filePath": path} | {f"pathSegments.{i}": name for i, name in enumerate(path.split("/"))}
-        value, match = fields.get(condition["key"]), condition["match"]
-        return value in match["any"] if "any" in match else value == match["value"]
+        fields = {f"pathSegments.{index}": [name] for index, name in enumerate(path.split("/"))}
+        values = (fields | {"filePath": [path], DEEP_PATHS: deep_paths(path)}).get(condition["key"], [])
+        wanted = condition["match"].get("any") or [condition["match"]["value"]]
+        return not set(values).isdisjoint(wanted)
     assert set(condition) <= {"must", "should", "must_not"}
     assert any(condition.values()), "an empty filter matches every point"
     return (
@@ -48,17 +56,19 @@ def test_delete_filters_match_exactly_the_files(gone: Sequence[str], stored: Seq
 def test_a_search_filter_matches_what_lies_below_and_is_not_excluded(
     segments: Sequence[str], exclude: set[str], stored: Sequence[str]
 ) -> None:
-    condition = search_filter(segments, exclude)
+    deep, shallow = search_filter(segments, exclude, deep=True), search_filter(segments, exclude)
 
-    for path in [*stored, *exclude, "/".join(segments)]:
-        assert matches(condition, path) == (path not in exclude and lies_below(path, segments))
+    for path in [*stored, *exclude, "/".join(segments), "/".join([*segments, "b"])]:
+        wanted = path not in exclude and lies_below(path, segments)
+        assert matches(deep, path) == wanted
+        assert (matches(shallow, path) and lies_below(path, segments)) == wanted
 
 
 @given(st.lists(names, max_size=8), st.lists(paths), st.lists(paths, min_size=1))
 def test_filters_for_a_strict_server_use_indexed_keys_only(
     segments: Sequence[str], exclude: Sequence[str], gone: Sequence[str]
 ) -> None:
-    search = search_filter(segments, exclude, depth=INDEXED_SEGMENTS)
+    search = search_filter(segments, exclude)
 
     assert {key for condition in [search, *delete_filters(gone)] for key in keys(condition)} <= set(INDEXED_KEYS)
 

@@ -35,9 +35,11 @@ from semindex.stores.edge_protocol import ErrorKind, Settings
 from semindex.stores.edge_supervisor import CALL_DEADLINE, WorkerHealth, WorkerSupervisor
 from semindex.stores.filters import (
     CHUNKS_ONLY,
+    DEEP_PATHS,
     HIT_FIELDS,
     INDEXED_KEYS,
     SEARCH_EF,
+    deep_paths,
     delete_filters,
     score_threshold,
     search_filter,
@@ -117,7 +119,7 @@ class EdgeVectorStore:
                     collection,
                     vectors=_bytes(vectors[batch]),
                     ids=list(ids[batch]),
-                    payloads=list(payloads[batch]),
+                    payloads=[_stored(payload) for payload in payloads[batch]],
                 )
 
     async def delete_files(self, collection: str, paths: Sequence[str]) -> None:
@@ -139,7 +141,7 @@ class EdgeVectorStore:
         segments: Sequence[str] = (),
         exclude: Collection[str] = (),
     ) -> list[Hit]:
-        """Return the best hits. Segments too deep for an index are compared by the engine with each point left."""
+        """Return the best hits."""
         check_name(collection)
         async with self._gates.shared(collection):
             check_query(await self._dimension(collection), vector)
@@ -149,7 +151,7 @@ class EdgeVectorStore:
                 collection,
                 vectors=_bytes(vector),
                 names=joined(exclude),
-                matching=search_filter(segments),
+                matching=search_filter(segments, deep=True),
                 without="filePath",
                 fields=HIT_FIELDS,
                 limit=limit,
@@ -293,7 +295,7 @@ async def open_edge_store(
     except importlib.metadata.PackageNotFoundError:
         message = "The embedded vector store has no engine for this platform; use a Qdrant server (QDRANT_URL) instead."
         raise ConfigurationError(message) from None
-    settings = Settings(str(directory), engine, list(INDEXED_KEYS), hnsw_m, hnsw_ef_construct)
+    settings = Settings(str(directory), engine, [*INDEXED_KEYS, DEEP_PATHS], hnsw_m, hnsw_ef_construct)
     supervisor = WorkerSupervisor(settings, call_deadline=call_deadline)
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run)
@@ -303,3 +305,9 @@ async def open_edge_store(
 
 def _bytes(vectors: Vectors) -> bytes:
     return np.ascontiguousarray(vectors, "<f4").tobytes()
+
+
+def _stored(payload: Payload) -> Mapping[str, object]:
+    """Return a payload with what the embedded store adds for paths with many segments."""
+    deep = deep_paths(payload["filePath"])
+    return {**payload, DEEP_PATHS: deep} if deep else payload
