@@ -85,11 +85,13 @@ async def _try(root: str, arguments: argparse.Namespace) -> int:
 
 
 async def _answer(root: str, arguments: argparse.Namespace) -> int:
+    from semindex.commands.startup import quieten_collector
     from semindex.config import CellConfig, cache_home
     from semindex.model.ids import collection_name
     from semindex.service import open_cell, restore
     from semindex.state.cell_directory import open_cell_directory
 
+    quieten_collector()
     home = cache_home() / "try" / collection_name(root)
     if arguments.fresh:
         shutil.rmtree(home, ignore_errors=True)
