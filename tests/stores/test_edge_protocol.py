@@ -11,20 +11,20 @@ from semindex.stores.edge_protocol import PREFIX, FrameBuffer, FramingLost, Sett
 bodies = st.dictionaries(
     st.text(), st.integers() | st.text() | st.lists(st.floats(allow_nan=False, allow_infinity=False))
 )
-messages = st.lists(st.tuples(st.integers(0, 2**64 - 1), bodies, st.binary()), max_size=5)
+messages = st.lists(st.tuples(st.integers(0, 2**64 - 1), bodies, st.binary(), st.booleans()), max_size=5)
 
 
 @given(messages, st.lists(st.integers(0, 200)))
 def test_frames_are_the_same_however_the_stream_is_cut(
-    sent: Sequence[tuple[int, object, bytes]], cuts: Sequence[int]
+    sent: Sequence[tuple[int, object, bytes, bool]], cuts: Sequence[int]
 ) -> None:
-    stream = b"".join(encode(*message) for message in sent)
+    stream = b"".join(encode(number, body, blob, more=more) for number, body, blob, more in sent)
     buffer = FrameBuffer()
     edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
 
     frames = [frame for start, end in pairwise(edges) for frame in buffer.feed(stream[start:end])]
 
-    assert [(frame.number, frame.json(), frame.blob) for frame in frames] == list(sent)
+    assert [(frame.number, frame.json(), frame.blob, frame.more) for frame in frames] == list(sent)
 
 
 @given(bodies, st.binary(), st.data())
@@ -39,7 +39,7 @@ def test_a_stream_that_ends_within_a_frame_has_ended(body: object, blob: bytes, 
 
 def test_bytes_that_cannot_be_a_frame_are_told() -> None:
     with pytest.raises(FramingLost):
-        FrameBuffer().feed(PREFIX.pack(1, 2**31, 0))
+        FrameBuffer().feed(PREFIX.pack(1, False, 2**31, 0))
 
 
 def test_numbers_that_json_does_not_know_are_never_sent() -> None:

@@ -1,7 +1,6 @@
 """The supervisor with worker processes that misbehave; test_edge.py has it with real ones."""
 
 import functools
-import json
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -76,8 +75,8 @@ async def supervisor(call_deadline: float = 20) -> AsyncIterator[WorkerSuperviso
 
 
 async def ask(worker: WorkerSupervisor, operation: str) -> object:
-    frame = await worker.call({"operation": operation}, b"")
-    return json.loads(frame.body)["result"]
+    [frame] = await worker.call({"operation": operation}, b"")
+    return frame.json()["result"]
 
 
 async def ask_until_answered(worker: WorkerSupervisor, operation: str) -> object:
@@ -218,6 +217,34 @@ async def test_a_worker_that_does_not_end_with_its_input_is_killed(
         await ask(worker, "hello")
 
     assert "did not close within" in caplog.text
+
+
+async def test_a_worker_that_dies_within_a_reply_is_asked_again(impostor: Impostor) -> None:
+    impostor("""
+say(READY)
+frame = listen()
+replies.write(encode(frame.number, {"result": [life]}, more=True))
+replies.flush()
+if life == 1:
+    sys.exit("boom")
+say(frame.number, [life])
+""")
+
+    async with supervisor() as worker:
+        frames = await worker.call({"operation": "hello"}, b"")
+
+    assert [frame.json()["result"] for frame in frames] == [[2], [2]]
+
+
+async def test_what_a_worker_says_while_it_closes_is_logged(
+    impostor: Impostor, caplog: pytest.LogCaptureFixture
+) -> None:
+    impostor("say(READY); say(listen().number); read_frame(requests); sys.exit('could not flush')")
+
+    async with supervisor() as worker:
+        await ask(worker, "hello")
+
+    assert "could not flush" in caplog.text
 
 
 async def test_each_caller_gets_its_own_answer_and_a_cancelled_one_none(impostor: Impostor) -> None:

@@ -41,7 +41,7 @@ class WorkerLost(Exception):
 @define
 class _Call:
     over: trio.Event = field(factory=trio.Event)
-    reply: Frame | None = None
+    reply: list[Frame] = field(factory=list)
 
 
 class Connection:
@@ -64,8 +64,8 @@ class Connection:
         """Return the worker's process id."""
         return self._process.pid
 
-    async def ask(self, body: object, blob: bytes) -> Frame:
-        """Send a request and return its reply. Raises WorkerLost."""
+    async def ask(self, body: object, blob: bytes) -> list[Frame]:
+        """Send a request and return the frames of its reply. Raises WorkerLost."""
         number = next(self._numbers)
         call = self._calls[number] = _Call()
         try:
@@ -75,7 +75,7 @@ class Connection:
             raise WorkerLost from None
         finally:
             del self._calls[number]
-        if call.reply is None:
+        if not call.reply or call.reply[-1].more:
             raise WorkerLost
         return call.reply
 
@@ -149,8 +149,9 @@ class Connection:
     def _settle(self, frame: Frame) -> None:
         call = self._calls.get(frame.number)
         if call is not None:
-            call.reply = frame
-            call.over.set()
+            call.reply.append(frame)
+            if not frame.more:
+                call.over.set()
         elif frame.number == READY:
             self._ready.set()
             self._announce(self)
@@ -204,11 +205,15 @@ async def start_worker(settings: Settings) -> AsyncIterator[trio.Process]:
 
 
 async def _end(process: trio.Process) -> None:
-    """End a process: by the end of its input, and if that does not do by a kill."""
+    """End a process: by the end of its input, and if that does not do by a kill. Log what it still has to say."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     with trio.move_on_after(CLOSE_GRACE):
-        for stream in (process.stdin, process.stdout, process.stderr):
-            assert stream is not None
-            await stream.aclose()
+        await process.stdin.aclose()
+        await process.stdout.aclose()
+        async for data in process.stderr:
+            logger.warning("embedded store: %s", data.decode(errors="replace").strip())
         await process.wait()
     if process.returncode is None:
         logger.warning("embedded store: the worker did not close within %.0f s and is killed", CLOSE_GRACE)

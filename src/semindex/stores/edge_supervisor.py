@@ -86,8 +86,8 @@ class WorkerSupervisor:
             self._closed = True
             self._set_connection(None)
 
-    async def call(self, request: Mapping[str, object], blob: bytes) -> Frame:
-        """Have the worker do something and return its reply. Raises StoreUnavailable.
+    async def call(self, request: Mapping[str, object], blob: bytes) -> list[Frame]:
+        """Have the worker do something and return the frames of its reply. Raises StoreUnavailable.
 
         A worker that has said nothing at all during the whole time that a call may take hangs, and is killed.
         """
@@ -103,7 +103,7 @@ class WorkerSupervisor:
         self._last_latency = trio.current_time() - began
         return reply
 
-    async def _ask(self, request: object, blob: bytes) -> Frame:
+    async def _ask(self, request: object, blob: bytes) -> list[Frame]:
         tries = 0
         while True:
             connection = await self._connected()
