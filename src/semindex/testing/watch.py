@@ -58,6 +58,8 @@ class MemoryWatch:
     def __init__(self, source: MemorySource, root: str) -> None:
         self.root = root
         self.followed: frozenset[str] = frozenset()
+        self._known: frozenset[str] = frozenset()
+        """Directories that exist, as far as is known: all that were ever followed."""
         self.inbox = Inbox()
         self._source = source
 
@@ -70,6 +72,7 @@ class MemoryWatch:
         """Hear of exactly these directories; return whether any is new."""
         await trio.lowlevel.checkpoint()
         before, self.followed = self.followed, frozenset(directories)
+        self._known |= self.followed
         return not self.followed <= before
 
     async def changes(self) -> Changes:
@@ -77,7 +80,7 @@ class MemoryWatch:
         return await self.inbox.take()
 
     def hear(self, path: str) -> None:
-        """Take in the change of a file: as an entry of its directory or, if that is not followed, of one above it."""
+        """Take in the change of a file: as an entry of its directory or, if that is new, of the one above it."""
         for directory, entry, is_directory in _entries(path):
             if directory in self.followed:
                 match hint_of(entry, directory=is_directory, entry=True):
@@ -87,6 +90,7 @@ class MemoryWatch:
                         self.inbox.put_rescan()
                     case Hint.NOTHING:
                         pass
+            if directory in self._known:
                 return
 
 

@@ -231,13 +231,10 @@ class InotifyWatch:
                 # It may be about a directory that is being added at this moment.
                 self.inbox.put_rescan()
             return False
-        directory = self.watched[event.watch]
         if event.mask & ITSELF:
-            if directory == "":
-                self.let_go()
             self.inbox.put_rescan()
         elif not self.inbox.collapsed:
-            self._hear_of_entry(directory, event)
+            self._hear_of_entry(self.watched[event.watch], event)
         return True
 
     def let_go(self) -> None:
