@@ -10,7 +10,7 @@ from attrs import evolve
 
 from semindex.engine.revision import Revision
 from semindex.leasing import Lease
-from semindex.model.errors import BaselineInUse, Releasing, ScanFailed, SemindexError, UnknownOperation
+from semindex.model.errors import BaselineInUse, Releasing, ScanFailed, SemindexError, Starting, UnknownOperation
 from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, OperationKind, OperationState
 from semindex.model.status import State
 from semindex.ports import CellState
@@ -32,17 +32,30 @@ class Operations:
         self._changes = changes
         self._nursery = nursery
         self._known: dict[str, Operation] = {}
+        self._is_loaded = False
 
     async def load(self) -> None:
         """Read the operations of earlier runs."""
         self._known |= {operation.id: operation for operation in await self._state.operations.load_all()}
+        self._is_loaded = True
 
     def get(self, operation_id: str) -> Operation:
-        """Return an operation. Raises UnknownOperation."""
-        try:
-            return self._known[operation_id]
-        except KeyError:
-            raise UnknownOperation(f"There is no operation {operation_id}.") from None
+        """Return an operation. Raises UnknownOperation, and Starting before those of earlier runs were read."""
+        if (operation := self._known.get(operation_id)) is not None:
+            return operation
+        if not self._is_loaded:
+            raise Starting("The cell is starting and has not read its operations yet; try again in a moment.")
+        raise UnknownOperation(f"There is no operation {operation_id}.")
+
+    def running(self, registration_id: str) -> Operation | None:
+        """Return the operation that is under way for a registration's workspace, the first of several.
+
+        Raises UnknownRegistration, Starting.
+        """
+        path = self._registry.lease(registration_id).registration.path
+        ids = {lease.registration.id for lease in self._registry.leases_of(path)}
+        under_way = (operation for operation in self._known.values() if operation.state is OperationState.RUNNING)
+        return next((operation for operation in under_way if operation.registration_id in ids), None)
 
     async def reindex(self, registration_id: str, *, force: bool = False) -> Operation:
         """Chunk every file anew, replacing file by file while searches go on; texts embedded before are not sent again.

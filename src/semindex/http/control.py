@@ -116,7 +116,11 @@ class ControlApi:
         self._cell.leases.status(request.path_params["id"])
         await self._wait(request, options)
         status = wire.registration(self._cell.leases.status(request.path_params["id"]))
-        return status | {"revision": self._cell.revision}
+        operation = self._cell.operations.running(request.path_params["id"])
+        # An index that is about to be built anew or purged is not what somebody waits for, however complete it looks.
+        return wire.present(
+            status | {"operation": operation and wire.operation(operation), "revision": self._cell.revision}
+        )
 
     async def _release(self, request: Request) -> wire.Json:
         options = _query(request, "purge", "force")
