@@ -93,12 +93,14 @@ class Lister:
     def _described(
         self, stamp: Signature | None, prefix: str, above: IgnoreStack, known: Folder | None, names: Collection[str]
     ) -> Folder:
+        has_git = GIT in names
+        if has_git and self._is_boundary(prefix):
+            return Folder(stamp, above, {}, above, has_git, boundary=True)
         own = self.rules.of_directory(prefix, [name for name in IGNORE_FILES if name in names])
         # The same rules stay the same object, so that the directories below need not be listed again.
         still = known is not None and known.above is above and known.own == own
         rules = known.rules if known is not None and still else above.inside(own.values(), os.fsencode(prefix[:-1]))
-        has_git = GIT in names
-        return Folder(stamp, above, own, rules, has_git, has_git and self._is_boundary(prefix))
+        return Folder(stamp, above, own, rules, has_git, boundary=False)
 
     def _sort_in(self, folder: Folder, prefix: str, name: str, entry: "os.DirEntry[str]") -> None:
         """Put an entry where it belongs, if it belongs anywhere."""
