@@ -90,16 +90,21 @@ def die_with(lifeline: int) -> None:
         sys.exit("the service ended before its worker began")
 
 
-def serve(settings: Settings, requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer requests until there are no more, then close every collection."""
+def serve(settings: Settings, requests: IO[bytes], replies: int) -> None:
+    """Answer requests until there are no more, then close every collection. ``replies`` is a descriptor."""
     shards = Shards(settings)
     with contextlib.suppress(BrokenPipeError):
-        replies.write(encode(READY, {"result": None}))
-        replies.flush()
-        while (frame := read_frame(requests)) is not None:
-            replies.writelines(answer(shards, frame))
-            replies.flush()
+        _send(replies, encode(READY, {"result": None}))
+        while (request := read_frame(requests)) is not None:
+            for frame in answer(shards, request):
+                _send(replies, frame)
     shards.close_all()
+
+
+def _send(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def optimize(settings: Settings, collection: str) -> None:
@@ -122,7 +127,7 @@ def main() -> None:
         return
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    replies = os.fdopen(os.dup(1), "wb")
+    replies = os.dup(1)
     os.dup2(2, 1)
     serve(settings, sys.stdin.buffer, replies)
 
