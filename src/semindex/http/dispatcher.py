@@ -15,7 +15,7 @@ from semindex.cell.cell import Cell
 from semindex.http import wire
 from semindex.http.control import answer
 from semindex.http.errors import RequestError, status_of
-from semindex.http.hypercorn_fixes import guarded
+from semindex.http.hypercorn_fixes import Exchange
 from semindex.http.security import Credential, Gatekeeper, Holder, foreign
 from semindex.model.answers import CellPhase
 from semindex.model.errors import SemindexError, leaves
@@ -42,7 +42,8 @@ class Dispatcher:
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
         else:
-            await self._http(scope, receive, guarded(receive, send))
+            exchange = Exchange(receive, send)
+            await self._http(scope, exchange.receive, exchange.send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["request_id"] = uuid.uuid4().hex[:12]

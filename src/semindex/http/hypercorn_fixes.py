@@ -1,63 +1,108 @@
-"""Three faults of Hypercorn 0.18's Trio worker, mended from outside.
+"""What Hypercorn 0.18's Trio worker does wrong, mended from outside.
 
 1. A connection whose application listens for the disconnect never becomes idle again, since the end of the answer cancels
    the application that is about to start the idle timer: it is kept open for ever, and a shutdown takes its full grace.
 2. Sending is shielded without a bound: a client that stops reading holds up a shutdown for as long as it likes.
-3. An application that answers without reading a large body leaves its queue full, and the connection stuck.
+3. An application that answers without reading a large body leaves its queue full, and the connection stuck; with a small
+   one, the connection is reset before the client has read the answer.
+4. Any number of connections is accepted, until no file can be opened any more.
+5. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
 
-:func:`guarded` mends 1 and 3, :class:`BoundedTCPServer` mends 2. The version is pinned, and each fault has a test.
+:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2 and 4, :class:`OnlyHttp1` 5. The version is pinned, and each
+fault has a test that fails without its mending.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+import h11
+import hypercorn.protocol
 import hypercorn.trio.run
 import trio
-from hypercorn.events import Closed, Event, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from starlette.types import Message, Receive, Send
 
 SEND_TIMEOUT = 10.0
 """Seconds that a client may take to accept one piece of an answer."""
-END_TIMEOUT = 5.0
-"""Seconds for the end of an answer, the rest of the request's body included."""
+LINGER_TIMEOUT = 2.0
+"""Seconds for which the rest of a request that was answered early is read and thrown away."""
+MAX_CONNECTIONS = 512
+"""Open connections; the one that has been idle longest makes room for a new one."""
 
 
-def guarded(receive: Receive, send: Send) -> Send:
-    """Return a send that, at the end of the answer, reads what is left of the request and cannot be cancelled midway."""
+class Exchange:
+    """One request and its answer, between an application and Hypercorn."""
 
-    async def drain() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._is_received = False
 
-    async def guarded_send(message: Message) -> None:
+    async def receive(self) -> Message:
+        """Return the next piece of the request, or its disconnect."""
+        message = await self._receive()
+        self._is_received |= message["type"] == "http.disconnect" or not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a piece of the answer; the last one waits for the rest of the request."""
         if message["type"] != "http.response.body" or message.get("more_body"):
-            await send(message)
+            await self._send(message)
             return
-        with trio.move_on_after(END_TIMEOUT, shield=True):
+        if message.get("body"):
+            await self._send({**message, "more_body": True})
+        with trio.move_on_after(LINGER_TIMEOUT):
+            while not self._is_received:
+                await self.receive()
+        await self._finish()
+
+    async def _finish(self) -> None:
+        """End the answer, with a reader beside it for whom Hypercorn waits if the request never came to its end.
+
+        It must not be cut by the application's own reaction to the disconnect that it brings about. The bound is only for
+        the case that Hypercorn waits for something else.
+        """
+        with trio.move_on_after(SEND_TIMEOUT, shield=True):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(drain)
-                await send(message)
+                nursery.start_soon(self._drain)
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
                 nursery.cancel_scope.cancel(reason="the answer is complete")
 
-    return guarded_send
+    async def _drain(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
 
-class BoundedTCPServer(TCPServer):
-    """A connection whose sends end in time, and within the grace once the server is ending."""
+class BoundedConnection(TCPServer):
+    """A connection that is one of a bounded number, and whose sends end in time."""
+
+    _open: ClassVar["dict[BoundedConnection, bool]"] = {}
+    """All connections of the process → whether they are idle; among the idle, those that have been longest come first."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self._life = trio.CancelScope()
         self._sending: trio.CancelScope | None = None
 
     async def run(self) -> None:
         """Serve the connection."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hurry_when_ending)
-            await super().run()
-            nursery.cancel_scope.cancel(reason="the connection is closed")
+        self._make_room()
+        self._open[self] = True
+        try:
+            with self._life:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._hurry_when_ending)
+                    await super().run()
+                    nursery.cancel_scope.cancel(reason="the connection is closed")
+        finally:
+            del self._open[self]
 
     async def protocol_send(self, event: Event) -> None:
         """Send bytes within the bound, or give up the connection."""
+        if isinstance(event, Updated):
+            del self._open[self]
+            self._open[self] = event.idle
         if not isinstance(event, RawData):
             await super().protocol_send(event)
             return
@@ -71,6 +116,14 @@ class BoundedTCPServer(TCPServer):
                 await trio.aclose_forcefully(self.stream)
                 await self.protocol.handle(Closed())
 
+    def _make_room(self) -> None:
+        if len(self._open) < MAX_CONNECTIONS:
+            return
+        idle = next((connection for connection, is_idle in self._open.items() if is_idle), None)
+        if idle is not None:
+            self._open[idle] = False  # the next newcomer takes another one
+        (idle or self)._life.cancel(reason="there are too many connections")
+
     async def _hurry_when_ending(self) -> None:
         await self.context.terminated.wait()
         self._hurry()
@@ -81,6 +134,14 @@ class BoundedTCPServer(TCPServer):
             self._sending.deadline = min(self._sending.deadline, latest)
 
 
+class OnlyHttp1(H11Protocol):
+    """HTTP/1 whatever the client proposes, as RFC 9110, section 7.8, allows."""
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        pass
+
+
 def install() -> None:
-    """Have Hypercorn use the bounded connection; repeating it changes nothing."""
-    vars(hypercorn.trio.run)["TCPServer"] = BoundedTCPServer  # the one seam that there is
+    """Have Hypercorn use these; repeating it changes nothing."""
+    vars(hypercorn.trio.run)["TCPServer"] = BoundedConnection  # the one seam that there is
+    vars(hypercorn.protocol)["H11Protocol"] = OnlyHttp1
