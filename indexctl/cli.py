@@ -25,13 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return main(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    chosen = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         with _unwound_by_sigterm():
-            result = chosen.run(Client(locate, chosen.timeout), chosen)
-            if result is not None:
-                print_result(result, as_json=chosen.json)
-            sys.stdout.flush()
+            _run(sys.argv[1:] if arguments is None else arguments)
     except CommandError as error:
         _complain(str(error))
         return error.exit_code
@@ -46,6 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f"The output cannot be written: {error.strerror}.")
         return ExitCode.FAILED
     return ExitCode.DONE
+
+
+def _run(arguments: Sequence[str]) -> None:
+    try:
+        chosen = parse(arguments)
+        result = chosen.run(Client(locate, chosen.timeout), chosen)
+        if result is not None:
+            print_result(result, as_json=chosen.json)
+    finally:
+        # Here, where it may fail: help, too, has written something before it ends the process.
+        sys.stdout.flush()
 
 
 def _complain(sentence: str) -> None:

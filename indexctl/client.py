@@ -70,7 +70,8 @@ class Client:
         """
         service = self._locate()
         target = f"{path}?{urlencode(query)}" if query else path
-        status, data = self._exchange(service, method, target, body, min(timeout, self.remaining()))
+        # Never 0, which a socket takes for "do not wait at all".
+        status, data = self._exchange(service, method, target, body, max(0.001, min(timeout, self.remaining())))
         return _understood(service, status, data, needs)
 
     def _exchange(

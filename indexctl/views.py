@@ -151,7 +151,8 @@ def _explanation(found: Json) -> RenderableType:
     if "rule" in found:
         lines.append(plain(f"rule: {found['rule']}  ({found.get('source')})"))
     if chunks := found.get("chunks"):
-        lines.append(plain("chunks: " + ", ".join(f"{each['startLine']}-{each['endLine']}" for each in chunks)))
+        spans = sorted((each["startLine"], each["endLine"]) for each in chunks)
+        lines.append(plain("chunks: " + ", ".join(f"{first}-{last}" for first, last in spans)))
     return Group(*lines)
 
 
