@@ -67,9 +67,14 @@ class Condition:
         self.trouble = trouble
         self.touch()
 
-    def complete(self, verdict: str | None) -> None:
+    def judge(self, verdict: str | None) -> None:
+        """Take note of whether a build, in which nothing is outstanding any more, counts as failed."""
+        self.verdict = verdict
+        self.touch()
+
+    def complete(self) -> None:
         """Take note that everything that was outstanding is settled."""
-        self.verdict, self.completed_at, self.is_built = verdict, self._clock(), True
+        self.completed_at, self.is_built = self._clock(), True
         self.enter(Phase.READY)
 
     def touch(self) -> None:

@@ -102,7 +102,8 @@ class Indexer:
                 for path in left:
                     self._index.queue.give_back(path)
                 self._report(trouble)
-                await trio.sleep(pause)
+                with trio.move_on_after(pause):
+                    await self._index.queue.closed()
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _work_on(

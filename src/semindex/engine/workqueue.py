@@ -60,7 +60,7 @@ class WorkQueue:
         self._idle.set()
         self._waiters: list[_Waiter] = []
         self._marks = 0
-        self._closed = False
+        self._closed = trio.Event()
         self.marked_in_run = 0
         """Paths marked since the queue was last empty: the total of the progress bar."""
         self.settled_in_run = 0
@@ -77,7 +77,7 @@ class WorkQueue:
 
     def mark(self, path: str, priority: Priority) -> None:
         """Note that a file may have changed. Marks of one path collapse; the more urgent priority wins."""
-        if self._closed:
+        if self._closed.is_set():
             return
         self._marks += 1
         entry = self._entries.get(path)
@@ -103,7 +103,7 @@ class WorkQueue:
         """Wait for work in these lanes, the first one first, and return at most ``limit`` paths of one priority."""
         while True:
             await trio.lowlevel.checkpoint()
-            if self._closed:
+            if self._closed.is_set():
                 return Taken(lanes[0], [])
             for lane in lanes:
                 if waiting := self._lanes[lane]:
@@ -140,7 +140,7 @@ class WorkQueue:
         Later marks are not waited for, so that a file that never stops changing keeps nobody waiting for ever.
         """
         waiter = _Waiter({path: self._entries[path].marked for path in paths if path in self._entries})
-        if self._closed or not waiter.targets:
+        if self._closed.is_set() or not waiter.targets:
             await trio.lowlevel.checkpoint()
             return not waiter.targets
         self._waiters.append(waiter)
@@ -171,9 +171,13 @@ class WorkQueue:
         while self._marks <= marks:
             await self._arrivals.park()
 
+    async def closed(self) -> None:
+        """Wait until the queue is closed."""
+        await self._closed.wait()
+
     def close(self) -> None:
         """Hand out nothing more and keep nobody waiting; what was taken may still be settled."""
-        self._closed = True
+        self._closed.set()
         self._arrivals.unpark_all()
         for waiter in self._waiters:
             waiter.done.set()

@@ -6,7 +6,8 @@ never the siblings: the workspace says what is wrong and tries again after a pau
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 import trio
@@ -37,6 +38,7 @@ FIRST_RETRY, LONGEST_RETRY = 0.5, 300.0
 FAILED_SHARE = 0.1
 """A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
 SHOWN_FAILURES = 10
+RELEASED = "The workspace is being released."
 CLOSE_GRACE = 5.0
 """Seconds for closing a collection while the workspace is being cancelled."""
 
@@ -86,6 +88,8 @@ class Workspace:
         self._condition = Condition(self.changes, clock)
         self._first_sweep = trio.Event()
         self._stopping = trio.Event()
+        self._ends_at_stop: set[trio.CancelScope] = set()
+        self._sinks = trio.CancelScope()
         self._purge = False
         self.purged = False
 
@@ -95,6 +99,10 @@ class Workspace:
         """Ask for the end; ``closed`` says when it came. Once a purge was asked for, it stays asked for."""
         self._purge |= purge
         self._stopping.set()
+        for scope in self._ends_at_stop:
+            scope.cancel(reason="the workspace is stopped")
+        if purge:
+            self._sinks.cancel(reason="the workspace is purged")
 
     def status(self) -> WorkspaceStatus:
         """Return a snapshot."""
@@ -122,14 +130,16 @@ class Workspace:
         return texts + self.index.table.chunks * 4 * self._tools.scheduler.profile.dimension
 
     async def settled(self) -> WorkspaceStatus:
-        """Wait until the index is complete or cannot be completed now."""
-        while (status := self.status()).state not in (State.INDEXED, State.ERROR):
+        """Wait until the index is complete or cannot be completed now, or the workspace is closed."""
+        while (status := self.status()).state not in (State.INDEXED, State.ERROR) and not self.closed.is_set():
             await self.changes.beyond(self.changes.value)
         return status
 
     async def sweep(self, *, full: bool = True) -> None:
-        """Compare the whole tree with the index now. Raises what hindered it."""
-        await self._sweeper.request(full=full)
+        """Compare the whole tree with the index now. Raises what hindered it, NotReady if that is a stop."""
+        with self._until_stop():
+            return await self._sweeper.request(full=full)
+        raise NotReady(RELEASED)
 
     async def completed(self) -> None:
         """Wait until a build is finished: at once, unless none ever was."""
@@ -138,15 +148,15 @@ class Workspace:
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """Answer a query. Raises NotReady, and what the embedder and the store raise."""
-        if self._stopping.is_set():
-            raise NotReady("The workspace is being released.")
-        self._condition.require_searchable(self.index.queue, is_overlay=self.baseline is not None)
-        return await self._answerer.answer(request, is_built=self._condition.is_built)
+        with self._until_stop():
+            self._condition.require_searchable(self.index.queue, is_overlay=self.baseline is not None)
+            return await self._answerer.answer(request, is_built=self._condition.is_built)
+        raise NotReady(RELEASED)
 
     async def reindex(self) -> None:
         """Line up every file to be chunked anew. Raises what hindered the comparison with the disk."""
         await self.index.doubt_everything()
-        await self._sweeper.request(full=True)
+        await self.sweep()
 
     async def explain(self, path: str) -> Explanation:
         """Say why a path is or is not searchable."""
@@ -206,9 +216,31 @@ class Workspace:
             logger.exception("workspace failed")
 
     async def _work(self) -> None:
-        if not await self._unless_stopping(self._open):
-            return
-        indexer = Indexer(
+        try:
+            with self._until_stop():
+                await self._open()
+            if self._stopping.is_set():
+                return
+            async with trio.open_nursery() as sinks:
+                self._sinks = sinks.cancel_scope
+                sinks.start_soon(self._indexer().run)
+                async with trio.open_nursery() as sources:
+                    sources.start_soon(self._sweeper.run)
+                    sources.start_soon(self._finish_builds)
+                    with self._until_stop():
+                        await trio.sleep_forever()
+                    sources.cancel_scope.cancel(reason="the workspace is stopped")
+                self.index.queue.close()
+                sinks.cancel_scope.deadline = trio.current_time() + self._limits.drain_grace
+        finally:
+            self.index.queue.close()
+            if self.baseline is not None:
+                self.baseline.index.detach(self.index)
+            with trio.move_on_after(CLOSE_GRACE, shield=True):
+                await self._close_collection()
+
+    def _indexer(self) -> Indexer:
+        return Indexer(
             self.root,
             self._keeper.name,
             self._chunking,
@@ -217,22 +249,6 @@ class Workspace:
             prepare=self._keeper.ensure,
             report=self._condition.report,
         )
-        try:
-            async with trio.open_nursery() as sinks:
-                sinks.start_soon(indexer.run)
-                async with trio.open_nursery() as sources:
-                    sources.start_soon(self._sweeper.run)
-                    sources.start_soon(self._finish_builds)
-                    await self._stopping.wait()
-                    sources.cancel_scope.cancel(reason="the workspace is stopped")
-                self.index.queue.close()
-                grace = 0.0 if self._purge else self._limits.drain_grace
-                sinks.cancel_scope.deadline = trio.current_time() + grace
-        finally:
-            if self.baseline is not None:
-                self.baseline.index.detach(self.index)
-            with trio.move_on_after(CLOSE_GRACE, shield=True):
-                await self._close_collection()
 
     async def _open(self) -> None:
         self._condition.enter(Phase.OPENING)
@@ -275,13 +291,17 @@ class Workspace:
         while True:
             await self.index.queue.idle()
             marks = self.index.queue.marks
-            if self._keeper.exists and not self._keeper.is_complete:
-                await self._keeper.describe(complete=True)
-            self._condition.complete(self._judge_build())
+            if not self._condition.is_built:
+                self._condition.judge(self._judge_build())
+            if not self._condition.verdict:
+                if self._keeper.exists and not self._keeper.is_complete:
+                    await self._keeper.describe(complete=True)
+                self._condition.complete()
             if self._keeper.exists:
                 await self._tools.store.flush(self._keeper.name)
                 await self._tools.store.optimize(self._keeper.name)
             await self.index.queue.marked_beyond(marks)
+            self._condition.judge(None)
 
     def _judge_build(self) -> str | None:
         files = self.index.table.counts()
@@ -292,20 +312,17 @@ class Workspace:
 
     # How it ends
 
-    async def _unless_stopping(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """Do something that a stop cancels; return whether it was done."""
-        done = False
-        async with trio.open_nursery() as nursery:
-
-            async def cancel() -> None:
-                await self._stopping.wait()
-                nursery.cancel_scope.cancel(reason="the workspace is stopped")
-
-            nursery.start_soon(cancel)
-            await work()
-            done = True
-            nursery.cancel_scope.cancel(reason="done")
-        return done
+    @contextmanager
+    def _until_stop(self) -> Iterator[None]:
+        """Cancel what is inside as soon as the workspace is stopped."""
+        with trio.CancelScope() as scope:
+            if self._stopping.is_set():
+                scope.cancel(reason="the workspace is stopped")
+            self._ends_at_stop.add(scope)
+            try:
+                yield
+            finally:
+                self._ends_at_stop.remove(scope)
 
     async def _close_collection(self) -> None:
         try:
@@ -314,12 +331,15 @@ class Workspace:
             logger.warning("a collection was not closed: %s", error)
 
     async def _purge_data(self) -> None:
-        """Delete collection and ledger, and ask the store whether they are gone."""
+        """Delete collection and ledger, and say so if that failed."""
         try:
             await purge_collection(self._tools.store, self._tools.ledger, self._keeper.name, self._cell_id)
             self.purged = True
         except SemindexError as error:
             self._condition.fail(str(error))
+        except Exception:
+            self._condition.fail("The data could not be deleted; see the log.")
+            logger.exception("purge failed")
 
     def _sources(self) -> list[Source]:
         if self.baseline is None:
