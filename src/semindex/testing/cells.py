@@ -13,7 +13,7 @@ from semindex.model.status import WorkspaceStatus
 from semindex.service import open_cell, restore
 from semindex.state.cell_directory import open_cell_directory
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds after which an index that is not complete counts as stuck, on a busy machine."""
 
 
