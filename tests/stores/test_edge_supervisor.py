@@ -144,16 +144,16 @@ async def test_a_program_that_cannot_be_started_is_named(monkeypatch: pytest.Mon
 async def test_a_worker_that_hangs_is_killed_at_the_deadline_of_a_call(impostor: Impostor) -> None:
     impostor("if life == 1: say(READY); say(listen().number); time.sleep(1000)" + ECHO)
 
-    async with supervisor(call_deadline=1) as worker:
+    async with supervisor(call_deadline=2) as worker:
         await ask(worker, "warm up")
-        with pytest.raises(StoreUnavailable, match="did not answer within 1 s"):
+        with pytest.raises(StoreUnavailable, match="did not answer within 2 s"):
             await ask(worker, "hello")
         assert await ask(worker, "again") == "again"
         health = worker.health
 
     assert health.restarts == 1
     assert health.last_error is not None
-    assert "signal 9 (Killed): it hung for 1 s in hello" in health.last_error
+    assert "signal 9 (Killed): it hung for 2 s in hello" in health.last_error
 
 
 async def test_a_worker_that_answers_other_calls_is_slow_but_does_not_hang(impostor: Impostor) -> None:
