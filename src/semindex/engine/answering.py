@@ -32,35 +32,34 @@ class Answerer:
         sweep_seconds = embedding_seconds = 0.0
         while True:
             began = trio.current_time()
+            fresh, moves = False, self.index.moves
             if request.fresh and is_built:
-                fresh, pending = await self._take_in(deadline)
-            else:
-                fresh, pending = False, self.index.queue.outstanding()
-            marks, swept = self.index.queue.marks, trio.current_time()
+                fresh, moves = await self._take_in(deadline)
+            swept = trio.current_time()
             vector = await self.tools.scheduler.embed_query(request.query)
             sweep_seconds += swept - began
             embedding_seconds += trio.current_time() - swept
             candidates = Candidates(self.tools.store, self.tree, self.sources(), request)
             results = await candidates.best(vector)
             # A baseline that moved meanwhile may have taken away points that this overlay still needed: look again.
-            moved = self.index.baseline is not None and self.index.queue.marks > marks
+            moved = self.index.moves > moves
             if not (fresh and moved) or trio.current_time() >= deadline:
                 break
+        fresh = fresh and not moved
         return SearchAnswer(
             tuple(results),
-            fresh=fresh and not moved,
-            pending=tuple(pending),
+            fresh=fresh,
+            pending=() if fresh else tuple(self.index.queue.outstanding()),
             withheld=candidates.withheld,
             timings=Timings(
                 sweep_seconds, embedding_seconds, candidates.store_seconds, candidates.verification_seconds
             ),
         )
 
-    async def _take_in(self, deadline: float) -> tuple[bool, list[str]]:
-        """Let the index take in what is on disk now; return whether it has, and if not what is outstanding."""
-        queue = self.index.queue
+    async def _take_in(self, deadline: float) -> tuple[bool, int]:
+        """Let the index take in what is on disk now; return whether it has, and from which move of the baseline on."""
         with trio.move_on_at(deadline):
             await self.sweeper.request()
-            await queue.settled(queue.outstanding())
-            return True, []
-        return False, queue.outstanding()
+            queue, moves = self.index.queue, self.index.moves
+            return await queue.settled(queue.outstanding()), moves
+        return False, self.index.moves

@@ -46,8 +46,8 @@ class Index:
     overlays: list["Index"] = field(factory=list)
     verdicts: dict[str, str | None] = field(factory=dict)
     """Paths that are to leave the index: None if gone or ineligible, else the reason why they are skipped."""
-    version: int = 0
-    """Raised by every change of a record."""
+    moves: int = 0
+    """How often the baseline changed under a file that this overlay may have inherited."""
     embedded_chunks: int = 0
     reused_chunks: int = 0
 
@@ -57,11 +57,10 @@ class Index:
         self.queue.close()
         self.queue = WorkQueue()
         self.verdicts = {}
-        self.version += 1
         for overlay in self.overlays:
             for record in overlay.table:
                 if record.inherited and record.file_hash != self.hash_of(record.path):
-                    overlay.queue.mark(record.path, Priority.EDIT)
+                    overlay.follow_baseline(record.path)
 
     def hash_of(self, path: str) -> str | None:
         """Return the hash of the text whose points this index surely holds (itself, not through a baseline)."""
@@ -121,9 +120,8 @@ class Index:
         if outcome.record is not None:
             self._put(outcome.record)
         else:
-            self.version += 1
             self.table.forget(outcome.path)
-            self._tell_overlays([outcome.path])
+            self._tell_overlays(outcome.path)
         if self.queue.settle(outcome.path):
             self.verdicts.pop(outcome.path, None)
 
@@ -157,13 +155,16 @@ class Index:
 
     def _put(self, record: FileRecord) -> None:
         before = self.hash_of(record.path)
-        self.version += 1
         self.table.put(record)
         if self.hash_of(record.path) != before:
-            self._tell_overlays([record.path])
+            self._tell_overlays(record.path)
 
-    def _tell_overlays(self, paths: Iterable[str]) -> None:
+    def follow_baseline(self, path: str) -> None:
+        """Look again at a file whose hash changed in the baseline; what this index held of it may be gone from there."""
+        if (record := self.table.get(path)) is not None:
+            self.moves += record.inherited or path in self.queue
+            self.queue.mark(path, Priority.EDIT)
+
+    def _tell_overlays(self, path: str) -> None:
         for overlay in self.overlays:
-            for path in paths:
-                if path in overlay.table:
-                    overlay.queue.mark(path, Priority.EDIT)
+            overlay.follow_baseline(path)

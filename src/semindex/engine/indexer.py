@@ -123,8 +123,10 @@ class Indexer:
         files: list[ChunkedFile] = []
         for result in results:
             match result:
-                case ChunkedFile():
+                case ChunkedFile() if result.file_hash != self._index.inheritable(result.path):
                     files.append(result)
+                case ChunkedFile():
+                    await outcomes.send(self._inherited(result))
                 case UnchangedFile():
                     await outcomes.send(self._unchanged(result))
                 case FileProblem():
@@ -162,32 +164,35 @@ class Indexer:
         return Outcome(path, None if reason is None else FileRecord(path, FileState.SKIPPED, reason=reason))
 
     def _unchanged(self, file: UnchangedFile) -> Outcome:
-        known = self._index.table.get(file.path)
-        signature = file.signature if file.trusted else None
         if file.file_hash == self._index.inheritable(file.path):
-            return self._inherited(file.path, file.file_hash, signature)
+            return self._inherited(file)
+        known = self._index.table.get(file.path)
         if known is not None and self._index.hash_of(file.path) == file.file_hash:
-            known = evolve(known, signature=signature)
+            known = evolve(known, signature=_trusted(file))
         # Otherwise the baseline has moved on while the file was read, and has marked it again.
         return Outcome(file.path, known, keeps_points=True)
 
-    def _inherited(self, path: str, file_hash: str, signature: Signature | None) -> Outcome:
+    def _inherited(self, file: ChunkedFile | UnchangedFile) -> Outcome:
         record = FileRecord(
-            path, FileState.INDEXED, file_hash, signature, chunking=self._profile.version, inherited=True
+            file.path,
+            FileState.INDEXED,
+            file.file_hash,
+            _trusted(file),
+            chunking=self._profile.version,
+            inherited=True,
         )
-        return Outcome(path, record)
+        return Outcome(file.path, record)
 
     async def _stored(self, file: ChunkedFile, chunks: Sequence[Chunk], vectors: Sequence[Vectors]) -> Outcome:
-        signature = file.signature if file.trusted else None
         if file.file_hash == self._index.inheritable(file.path):
-            return self._inherited(file.path, file.file_hash, signature)
+            return self._inherited(file)
         return Outcome(
             file.path,
             FileRecord(
                 file.path,
                 FileState.INDEXED,
                 file.file_hash,
-                signature,
+                _trusted(file),
                 len(chunks),
                 self._profile.version,
                 reason=file.warning,
@@ -206,8 +211,7 @@ class Indexer:
         )
 
     def _rejected(self, file: ChunkedFile, error: SemindexError) -> Outcome:
-        signature = file.signature if file.trusted else None
-        return Outcome(file.path, FileRecord(file.path, FileState.FAILED, signature=signature, reason=str(error)))
+        return Outcome(file.path, FileRecord(file.path, FileState.FAILED, signature=_trusted(file), reason=str(error)))
 
     async def _settle(self, outcomes: trio.MemoryReceiveChannel[Outcome]) -> None:
         with outcomes:
@@ -266,3 +270,7 @@ class Indexer:
         await self._tools.ledger.apply(
             [o.record for o in batch if o.record is not None], [o.path for o in batch if o.record is None]
         )
+
+
+def _trusted(file: ChunkedFile | UnchangedFile) -> Signature | None:
+    return file.signature if file.trusted else None
