@@ -91,9 +91,10 @@ def read_line(path: str) -> str | None:
         with open(path, "rb", opener=_open_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return None
-            return os.fsdecode(file.read(_MAX_BYTES)).rstrip("\r\n")
-    except (OSError, ValueError):
+            line = os.fsdecode(file.read(_MAX_BYTES)).rstrip("\r\n")
+    except OSError:
         return None
+    return None if "\0" in line else line
 
 
 def _git_dir(entry: str) -> str | None:

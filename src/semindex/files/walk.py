@@ -101,7 +101,7 @@ class Walk:
             self._unreadable[prefix[:-1]] = str(error)
             return None
         except OSError as error:
-            if error.errno not in _GONE or not prefix:
+            if error.errno not in _GONE:
                 self._unreadable[prefix[:-1]] = f"{os.strerror(error.errno or errno.EIO)}."
             return None
         return folder
