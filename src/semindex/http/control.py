@@ -5,6 +5,7 @@ Authentication and the refusal of foreign Hosts and Origins happen before, in :m
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -28,6 +29,7 @@ BODY_TIMEOUT = 10.0
 """Seconds within which a request body must have arrived."""
 
 Body = TypeVar("Body", bound=wire.Request)
+Result = TypeVar("Result")
 Call = Callable[[Request], Awaitable[wire.Json]]
 
 
@@ -151,7 +153,8 @@ class ControlApi:
     async def _search(self, request: Request) -> wire.Json:
         _query(request)
         wanted = await _body(request, wire.SearchRequest)
-        response = await self._cell.searches.search(
+        search = partial(
+            self._cell.searches.search,
             wanted.registration_id,
             wanted.query,
             path=wanted.path or None,
@@ -159,7 +162,7 @@ class ControlApi:
             fresh=wanted.fresh,
             keep_overlaps=wanted.keep_overlaps,
         )
-        return wire.search(response)
+        return wire.search(await _while_connected(request, search))
 
     async def _files(self, request: Request) -> wire.Json:
         options = _query(request, "state", "after", "limit")
@@ -172,7 +175,7 @@ class ControlApi:
             request.path_params["id"],
             state=state,
             after=options.get("after", ""),
-            limit=int(_number(options, "limit", 100)),
+            limit=_whole(options, "limit", 100),
         )
         return wire.files(page)
 
@@ -199,7 +202,26 @@ class ControlApi:
 
     async def _wait(self, request: Request, options: dict[str, str]) -> None:
         if "wait" in options:
-            await self._cell.wait(options.get("since"), _number(options, "wait", 0))
+            seconds = _number(options, "wait", 0)
+            await _while_connected(request, partial(self._cell.wait, options.get("since"), seconds))
+
+
+async def _while_connected(request: Request, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Do something for as long as the client is there, once its body was read."""
+    results: list[Result] = []
+    async with trio.open_nursery() as nursery:
+
+        async def leave_with_the_client() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            nursery.cancel_scope.cancel(reason="the client is gone")
+
+        nursery.start_soon(leave_with_the_client)
+        results.append(await work())
+        nursery.cancel_scope.cancel(reason="done")
+    if not results:
+        raise RequestError(400, "incomplete", "The client closed the connection before there was an answer.")
+    return results[0]
 
 
 async def _body(request: Request, model: type[Body]) -> Body:
@@ -249,6 +271,13 @@ def _flag(options: dict[str, str], name: str) -> bool | None:
     if value not in (None, "true", "false"):
         raise RequestError(422, "invalid", f"{name} is true or false.", {"field": name})
     return None if value is None else value == "true"
+
+
+def _whole(options: dict[str, str], name: str, default: int) -> int:
+    text = options.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise RequestError(422, "invalid", f"{name} is a whole number.", {"field": name})
+    return int(text)
 
 
 def _number(options: dict[str, str], name: str, default: float) -> float:

@@ -29,10 +29,16 @@ Json = dict[str, Any]
 
 
 class Request(BaseModel):
-    """A request body: unknown keys are refused."""
+    """A request body: unknown keys are refused, and nothing is taken for what it is not."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, hide_input_in_errors=True
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+        hide_input_in_errors=True,
     )
 
 
@@ -52,7 +58,7 @@ class SearchFields(Request):
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
     path: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1024)] = ""
-    max_results: int = Field(20, ge=1, le=50, strict=True)
+    max_results: int = Field(20, ge=1, le=50)
     fresh: bool = True
 
 

@@ -45,8 +45,12 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Return the line of a record, and its traceback below."""
         return redact(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging gives it
+        """Return the line alone, in which no client can fake another one."""
+        return "".join(char if char.isprintable() else "\ufffd" for char in super().formatMessage(record))
 
 
 def configure(log_format: LogFormat, level: str = "info") -> None:
