@@ -130,18 +130,18 @@ class CellProcess:
 
     @contextmanager
     def _announced(self, url: str, token_files: tuple[Path, Path] | None) -> Iterator[None]:
-        """Print the greeting; let clients find a cell with tokens of its own for as long as it takes requests."""
-        sys.stdout.write(greeting(url, token_files))
-        sys.stdout.flush()
-        if token_files is None:
-            yield
-            return
+        """Let clients find a cell with tokens of its own for as long as it takes requests; print the greeting."""
         directory = self._config.state_directory
-        discovery.announce(directory, discovery.Discovery(url, os.getpid(), *token_files))
+        if token_files is not None:
+            # First, so that whoever has read the greeting finds the cell.
+            discovery.announce(directory, discovery.Discovery(url, os.getpid(), *token_files))
         try:
+            sys.stdout.write(greeting(url, token_files))
+            sys.stdout.flush()
             yield
         finally:
-            discovery.withdraw(directory)
+            if token_files is not None:
+                discovery.withdraw(directory)
 
 
 def greeting(url: str, token_files: tuple[Path, Path] | None) -> str:

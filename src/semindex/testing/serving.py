@@ -1,0 +1,105 @@
+"""A cell as its users run it: a real ``semindex serve`` process, in a home of its own that nothing around it reaches."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attrs import define, field
+
+TIMEOUT = 60
+"""Seconds for a cell to listen, and to end in order."""
+
+
+@define
+class ServedCell:
+    """One cell over its lives; as a context manager it is started, and killed if it still runs at the end."""
+
+    home: Path
+    """Becomes its HOME; the log of all its lives lies there."""
+    arguments: Sequence[str] = ()
+    """Of ``semindex serve``."""
+    variables: dict[str, str] = field(factory=dict)
+    """Of the environment, for the cell and for its clients."""
+    url: str = ""
+    """Where it listens; set by each start."""
+    _process: "subprocess.Popen[str] | None" = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the cell and of clients that are to find it: nothing of ours is in it but the paths."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SEMANTIC_INDEX_", "XDG_", "GIT_"))
+        }
+        return kept | {"HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1", "TERM": "dumb"} | self.variables
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the running process."""
+        assert self._process is not None, "it has not been started"
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self.kill()
+
+    def start(self) -> None:
+        """Start a life, and return once it listens."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "semindex", "serve", *self.arguments],
+                env=self.environment,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        is_readable, _, _ = select.select([self._process.stdout], [], [], TIMEOUT)
+        greeting = self._process.stdout.readline() if is_readable else ""
+        if " listens on " not in greeting:
+            self.kill()
+            raise RuntimeError(f"The cell has not started: {greeting}{self.log.read_text()}")
+        self.url = greeting.partition(" listens on ")[2].rstrip("\n")
+
+    @property
+    def log(self) -> Path:
+        """Return the file that holds what it wrote to standard error."""
+        return self.home / "serve.log"
+
+    def stop(self) -> int:
+        """End it in order, and return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> int:
+        process, self._process = self._process, None
+        assert process is not None, "it has not been started"
+        process.send_signal(number)
+        try:
+            return process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            if process.stdout is not None:
+                process.stdout.close()
