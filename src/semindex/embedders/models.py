@@ -1,0 +1,31 @@
+"""Well-known embedding models: what their users would otherwise have to look up (engine page, section 9)."""
+
+from attrs import frozen
+
+DEFAULT_MIN_SCORE = 0.4
+
+
+@frozen
+class KnownModel:
+    """Properties of one model."""
+
+    dimension: int
+    min_score: float
+    """Cosine below which a hit says nothing."""
+    query_prefix: str = ""
+
+
+KNOWN_MODELS = {
+    "nomic-embed-text": KnownModel(768, 0.3, "search_query: "),
+    "mxbai-embed-large": KnownModel(1024, 0.3),
+    "all-minilm": KnownModel(384, 0.3),
+    "text-embedding-3-small": KnownModel(1536, 0.4),
+    "text-embedding-3-large": KnownModel(3072, 0.4),
+    "codestral-embed-2505": KnownModel(1536, 0.35),
+    "voyage-code-3": KnownModel(1024, 0.35),
+}
+
+
+def known_model(name: str) -> KnownModel | None:
+    """Return what is known of a model; a tag (``nomic-embed-text:latest``) and a vendor's prefix do not count."""
+    return KNOWN_MODELS.get(name.rpartition("/")[2].partition(":")[0])
