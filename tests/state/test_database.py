@@ -1,5 +1,6 @@
 """One SQLite file: how it is opened, checked and migrated."""
 
+import hashlib
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -19,8 +20,9 @@ TITLED = evolve(
 BROKEN = evolve(NOTES, migrations=(*NOTES.migrations, ("DELETE FROM notes", "INSERT INTO nowhere VALUES (1)")))
 
 
-def contents(directory: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in directory.iterdir() if file.is_file()}
+def contents(directory: Path) -> dict[str, str]:
+    files = [file for file in directory.iterdir() if file.is_file()]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def modes(directory: Path) -> dict[str, int]:
@@ -28,16 +30,18 @@ def modes(directory: Path) -> dict[str, int]:
 
 
 def half_made(path: Path) -> None:
-    """Leave a file as SQLite does when it is killed before the file has its first page."""
+    """Leave a file as SQLite does when it ends in the middle of the file's first transaction."""
     scratch = path.with_name("scratch.db")
     connection = sqlite3.connect(scratch, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")  # pages are written before the transaction is over
     connection.execute("BEGIN")
     connection.execute("CREATE TABLE unfinished (business)")
+    connection.executemany("INSERT INTO unfinished VALUES (?)", [("x" * 1000,)] * 100)
     for suffix in ("", "-journal"):
         shutil.copy(f"{scratch}{suffix}", f"{path}{suffix}")
     connection.close()
     scratch.unlink()
-    assert Path(f"{path}-journal").stat().st_size > 0
+    assert path.stat().st_size > 0
 
 
 @pytest.fixture
@@ -96,7 +100,7 @@ class TestOpening:
 
         assert await read_notes(tmp_path / "cell.db") == []
 
-    async def test_a_start_that_was_killed_while_it_made_the_file_is_repeated(self, tmp_path: Path) -> None:
+    async def test_a_start_that_ended_while_it_made_the_file_is_repeated(self, tmp_path: Path) -> None:
         half_made(tmp_path / "cell.db")
 
         assert await read_notes(tmp_path / "cell.db") == []

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
+import trio.testing
 from attrs import evolve
 
 from semindex.ports import CacheCounters
@@ -180,14 +181,35 @@ async def test_what_was_read_before_a_restart_outlives_what_was_not(tmp_path: Pa
     assert set(keys[:300]) < kept < set(keys)
 
 
-async def test_reading_again_and_again_writes_nothing(path: Path) -> None:
+async def test_reading_again_and_again_writes_nothing(tmp_path: Path) -> None:
+    path, keys = tmp_path / "embeddings.sqlite", digests(*map(str, range(1500)))
     async with open_embedding_cache(path) as cache:
+        await cache.put("space", keys, vectors(1500))
+
+    async with open_embedding_cache(path) as cache:
+        await cache.get("space", keys)
         with closing(sqlite3.connect(path)) as onlooker:
             before = onlooker.execute("PRAGMA data_version").fetchone()
-            for _ in range(50):
-                await cache.get("space", KEYS)
+            for _ in range(5):
+                await cache.get("space", keys)
 
             assert onlooker.execute("PRAGMA data_version").fetchone() == before
+
+
+async def test_a_put_that_has_to_wait_keeps_what_it_was_called_with(path: Path) -> None:
+    keys, values = digests("new"), vectors(1, 64)
+    async with open_embedding_cache(path) as cache:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            async with trio.open_nursery() as nursery:
+                given, of_keys = values.copy(), keys.copy()
+                nursery.start_soon(cache.put, "space", of_keys, given)
+                await trio.testing.wait_all_tasks_blocked()
+                given[:] = 0.0
+                of_keys.clear()
+                other.execute("ROLLBACK")
+
+        assert_same(await cache.get("space", keys), keys, values)
 
 
 async def test_a_cache_that_is_larger_than_it_may_be_shrinks_as_it_is_used(tmp_path: Path) -> None:
