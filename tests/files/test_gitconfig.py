@@ -94,7 +94,7 @@ def test_the_file_that_git_would_use_is_found(git_repository: Path) -> None:
 
 
 def test_files_that_include_each_other_end(tmp_path: Path) -> None:
-    write(tmp_path, "loop", text="[include]\npath = loop\n[core]\nexcludesFile = /found\n")
+    write(tmp_path, "loop", text="[include]\npath = loop\npath = loop\n[core]\nexcludesFile = /found\n")
     environ = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": str(tmp_path / "loop")}
 
     assert global_excludes_file(None, environ) == "/found"

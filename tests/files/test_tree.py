@@ -3,15 +3,18 @@
 import os
 import shutil
 import socket
+import tempfile
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
+import trio.testing
 from attrs import define, field
 
 from semindex.core.eligibility import Standing
-from semindex.files.tree import WorkingTree
+from semindex.files.tree import MEMORY_SECONDS, WorkingTree
 from semindex.model.errors import WorkspaceUnavailable
 from tests.files.conformance import TEXT, SourceTreeConformance
 
@@ -240,3 +243,68 @@ async def test_patterns_of_the_configuration_win_over_ignore_files(world: DiskWo
     assert (await tree.scan()).files.keys() == {"src/c.py"}
     assert verdict.rule is not None
     assert (verdict.rule.source, verdict.rule.line) == ("indexing.exclude", 2)
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[DiskWorld]:
+    """A world that belongs to a user who is not almighty: the one who runs the tests, or nobody."""
+    if os.geteuid() != 0:
+        yield DiskWorld(tmp_path)
+        return
+    # The directories of pytest are closed to others.
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            yield DiskWorld(Path(directory).resolve())
+        finally:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444, 0o300], ids=["closed", "no entry", "no listing"])
+async def test_of_a_directory_without_permission_nothing_is_known(guarded: DiskWorld, mode: int) -> None:
+    guarded.write("a.py", TEXT)
+    guarded.write("src/b.py", TEXT)
+    guarded.write("src/deep/c.py", TEXT)
+    before = await guarded.tree.scan()
+    (guarded.root / "src").chmod(mode)
+    try:
+        scan = await guarded.tree.scan()
+        look = await guarded.tree.look(["a.py", "src/deep/c.py"])
+    finally:
+        (guarded.root / "src").chmod(0o755)
+
+    assert scan.files.keys() == {"a.py"}
+    assert scan.unreadable == {"src": "Permission denied."}
+    assert "src/deep" not in scan.directories
+    assert look.files.keys() == {"a.py"} if mode != 0o300 else {"a.py", "src/deep/c.py"}
+    assert await guarded.tree.scan() == before
+
+
+async def test_a_file_without_permission_is_found_and_has_no_hash(guarded: DiskWorld) -> None:
+    guarded.write("a.py", TEXT)
+    (guarded.root / "a.py").chmod(0)
+
+    assert (await guarded.tree.scan()).files.keys() == {"a.py"}
+    assert await guarded.tree.hashes(["a.py"]) == {"a.py": None}
+
+
+async def test_a_memory_that_is_old_is_not_used(
+    world: DiskWorld, mock_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("a.py", TEXT)
+    now, scandir, listings = time.time_ns, os.scandir, []
+
+    def note(directory: int) -> object:
+        listings.append(directory)
+        return scandir(directory)
+
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 3_600_000_000_000)
+    monkeypatch.setattr(os, "scandir", note)
+    for seconds, expected in ((0, 1), (MEMORY_SECONDS - 1, 1), (1, 2), (MEMORY_SECONDS - 1, 2), (1, 3)):
+        mock_clock.jump(seconds)
+        await world.tree.scan()
+        assert len(listings) == expected

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from semindex.files.git import Repository
 
-_MAX_INCLUDES = 10
-"""Depth at which git gives up."""
+_MAX_FILES = 100
+"""Read at most; files that include each other would never end."""
 
-_MAX_BYTES = 1 << 20
+_MAX_BYTES = 1 << 18
 
 _ITEM = re.compile(
     r"""\s*(?:
@@ -27,8 +27,8 @@ _ITEM = re.compile(
 )
 """A section's header, a key with or without its value, or a comment."""
 
-_CONTINUATION = re.compile(r"(\\[^\r\n])|\\\r?\n")
-_ESCAPE = re.compile(r'\\(.)|"')
+_ESCAPED = re.compile(r"\\(?P<escaped>\r?\n|.)")
+_PART = re.compile(rf'"(?P<quoted>(?:[^"\\]|\\\r?\n|\\.)*)"|{_ESCAPED.pattern}|(?P<blanks>\s+)|[^\s"\\]+')
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b", '"': '"', "\\": "\\"}
 
 
@@ -36,8 +36,9 @@ def global_excludes_file(repository: Repository | None, environ: Mapping[str, st
     """Return the path of git's global excludes file, which need not exist; None if there is none by design."""
     home = environ.get("HOME")
     configured: str | None = None
+    budget = iter(range(_MAX_FILES))
     for path in _configuration_files(repository, environ):
-        for key, value in _settings(path, home, 0):
+        for key, value in _settings(path, home, budget):
             if key == "core.excludesfile":
                 configured = value
     if configured is not None:
@@ -69,8 +70,10 @@ def _xdg_base(environ: Mapping[str, str]) -> str | None:
     return os.path.join(environ["HOME"], ".config") if environ.get("HOME") else None
 
 
-def _settings(path: str, home: str | None, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield (section.key in lower case, value) of a file and of those it includes, in order."""
+def _settings(path: str, home: str | None, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
+    """Yield (section.key in lower case, value) of a file and of those it includes, in order; each costs of the budget."""
+    if next(budget, None) is None:
+        return
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             text = os.fsdecode(file.read(_MAX_BYTES)).removeprefix("\ufeff")
@@ -79,8 +82,8 @@ def _settings(path: str, home: str | None, depth: int) -> Iterator[tuple[str, st
     for key, value in parse(text):
         if key != "include.path":
             yield key, value
-        elif depth < _MAX_INCLUDES:
-            yield from _settings(os.path.join(os.path.dirname(path), _expanded(value, home)), home, depth + 1)
+        else:
+            yield from _settings(os.path.join(os.path.dirname(path), _expanded(value, home)), home, budget)
 
 
 def parse(text: str) -> Iterator[tuple[str, str]]:
@@ -98,8 +101,21 @@ def parse(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _unquoted(value: str) -> str:
-    joined = _CONTINUATION.sub(lambda found: found[1] or "", value).strip()
-    return _ESCAPE.sub(lambda found: _ESCAPES[found[1]] if found[1] else "", joined)
+    """Return a value without its quotes, escapes, and the blanks around it that neither of them keeps."""
+    result = blanks = ""
+    for part in _PART.finditer(value):
+        if part["blanks"] is not None:
+            blanks += part["blanks"] if result else ""
+        else:
+            quoted, escaped = part["quoted"], part["escaped"]
+            text = part[0] if quoted is None else quoted
+            result += blanks + (_ESCAPED.sub(_unescaped, text) if escaped is None else _unescaped(part))
+            blanks = ""
+    return result
+
+
+def _unescaped(part: re.Match[str]) -> str:
+    return _ESCAPES.get(part["escaped"], "")
 
 
 def _expanded(path: str, home: str | None) -> str:
