@@ -30,7 +30,13 @@ from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
 from semindex.janitor import Janitor
 from semindex.leasing import Policy
-from semindex.model.errors import EmbedderUnavailable, PathRefused, StateUnwritable, StoreUnavailable
+from semindex.model.errors import (
+    ConfigurationError,
+    EmbedderUnavailable,
+    PathRefused,
+    StateUnwritable,
+    StoreUnavailable,
+)
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile, Role
 from semindex.observe.calls import observed
@@ -46,6 +52,8 @@ from semindex.stores.edge import open_edge_store
 
 logger = logging.getLogger(__name__)
 
+VECTORS = "vectors"
+"""Directory of the embedded vector store, in the state directory."""
 FILE_THREADS = 4
 """Threads of the whole cell that walk, read and hash."""
 SHUTDOWN_MARGIN = 1.0
@@ -99,6 +107,22 @@ class WorkspaceMaker:
 
 
 @asynccontextmanager
+async def open_store(config: CellConfig, directory: Path) -> AsyncIterator[VectorStore]:
+    """Open the vector store that a cell is configured for; an embedded one keeps its files in the directory."""
+    if config.indexing.uses_qdrant:
+        raise ConfigurationError('This version has no adapter for a Qdrant server; use the vectorStore "embedded".')
+    async with open_edge_store(directory) as store:
+        yield store
+
+
+async def load_embedder(config: CellConfig) -> Embedder:
+    """Return the embedder that a cell is configured for."""
+    if config.indexing.uses_endpoint:
+        raise ConfigurationError('This version has no adapter for an endpoint; use the provider "embedded".')
+    return await StaticEmbedder.load()
+
+
+@asynccontextmanager
 async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterator[Cell]:
     """Open a cell in a directory that this process holds; its registrations are not restored yet.
 
@@ -117,10 +141,10 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
         cache = await stack.enter_async_context(
             open_embedding_cache(config.cache_directory / "embeddings.sqlite", config.indexing.cache_max_bytes)
         )
-        edge = await stack.enter_async_context(open_edge_store(config.state_directory / "vectors"))
-        store: VectorStore = observed(edge, store_health, metrics.storing)
+        vectors = await stack.enter_async_context(open_store(config, config.state_directory / VECTORS))
+        store = observed(vectors, store_health, metrics.storing)
         pool = await stack.enter_async_context(open_chunker_pool(config.workers))
-        embedder: Embedder = observed(await StaticEmbedder.load(), embedder_health, metrics.embedding)
+        embedder = observed(await load_embedder(config), embedder_health, metrics.embedding)
         scheduler = EmbeddingScheduler(embedder, cache)
         async with trio.open_nursery() as services:
             await services.start(scheduler.run)

@@ -11,6 +11,7 @@ from semindex.model.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from semindex.config import CellConfig
+    from semindex.secrets import Tokens
 
 
 @frozen
@@ -21,6 +22,12 @@ class Configured:
     has_file: bool
     roots: tuple[Path, ...]
     """Absolute paths of the directories that were named as arguments."""
+
+    def tokens(self) -> "Tokens | None":
+        """Return the tokens that the environment names; None if the cell keeps its own. Raises ConfigurationError."""
+        from semindex.secrets import configured_tokens, names_tokens
+
+        return configured_tokens(os.environ) if self.has_file or names_tokens(os.environ) else None
 
 
 def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +50,7 @@ def _port(text: str) -> int:
     return number
 
 
-def configured(arguments: argparse.Namespace) -> Configured:
+def configured(arguments: argparse.Namespace, *, needs_roots: bool = True) -> Configured:
     """Return the configuration that the arguments choose. Raises ConfigurationError."""
     from semindex.config import config_file, load_config, zero_configuration
 
@@ -52,7 +59,7 @@ def configured(arguments: argparse.Namespace) -> Configured:
     if file is not None:
         config = load_config(file)
         config = config.model_copy(update={"allowed_roots": (*config.allowed_roots, *roots)})
-    elif roots:
+    elif roots or not needs_roots:
         config = zero_configuration(roots)
     else:
         raise ConfigurationError(

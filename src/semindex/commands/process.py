@@ -123,8 +123,8 @@ class CellProcess:
 
     def _tokens(self) -> tuple[secrets.Tokens, tuple[Path, Path] | None]:
         """Return the tokens, and the files that hold them if they are the cell's own."""
-        if self._chosen.has_file or secrets.names_tokens(os.environ):
-            return secrets.configured_tokens(os.environ), None
+        if (tokens := self._chosen.tokens()) is not None:
+            return tokens, None
         directory = self._config.state_directory
         return secrets.own_tokens(directory), secrets.token_files(directory)
 

@@ -114,6 +114,32 @@ async def open_cell_directory(path: Path, wait_for_stopping: float = 0.0) -> Asy
         os.close(descriptor)  # nothing is left to write, so this cannot wait for the disk
 
 
+def holder_of(path: Path) -> Holder | None:
+    """Return who holds a directory, as its lock file tells; None if that process is gone. Blocks.
+
+    The lock itself is not tried: that could turn away a cell that is starting at the same moment.
+    """
+    try:
+        descriptor = os.open(path / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        holder = _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return holder if holder is not None and _is_alive(holder.pid) else None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # there is such a process, of another user
+    return True
+
+
 def _open_lock_file(path: Path) -> int:
     _make_private(path)
     return os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
