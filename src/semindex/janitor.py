@@ -15,9 +15,10 @@ from attrs import define, field, frozen
 
 from semindex.model.errors import InvalidInput, SemindexError
 from semindex.model.ids import collection_name
+from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
 from semindex.model.registrations import Lifecycle, Retained
-from semindex.ports import CellState, Places, Presence, VectorStore
+from semindex.ports import CellState, Places, VectorStore
 from semindex.registry import Registry
 
 logger = logging.getLogger(__name__)

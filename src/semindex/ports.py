@@ -6,7 +6,6 @@ port has an in-memory twin and one conformance suite that the twin and the real 
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from semindex.core.eligibility import Verdict
 from semindex.model.chunks import ChunkedFile, FileProblem, Signature, UnchangedFile
+from semindex.model.places import Place, Sighting
 from semindex.model.points import Hit, Payload
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile, Role
 from semindex.model.registrations import Lifecycle, Operation, Registration, Retained, TokenRecord
@@ -141,39 +141,6 @@ class TreeScan:
     """Directories that could not be listed → reason: nothing is known of what lies below them."""
     directories: Collection[str] = ()
     """Directories that were entered, relative; the root is ""."""
-
-
-@frozen
-class Place:
-    """A directory that somebody named."""
-
-    path: str
-    """Canonical and absolute."""
-    primary: str | None
-    """Of a linked git worktree: its primary checkout."""
-    branch: str | None
-    """Checked out there, if it is the top of a git working tree and not detached."""
-    tops: tuple[str, ...]
-    """The directories at or above it that hold a ``.git`` entry, the nearest first."""
-
-
-class Presence(StrEnum):
-    """Whether a directory is there."""
-
-    PRESENT = "present"
-    ABSENT = "absent"
-    """There is surely no such directory: the directory that held it says so."""
-    UNKNOWN = "unknown"
-    """It cannot be looked at, or what held it is gone as well."""
-
-
-@frozen
-class Sighting:
-    """One look at a directory."""
-
-    presence: Presence
-    parent_device: int | None
-    """The file system of the directory that holds it: another one means that something was unmounted."""
 
 
 class Places(Protocol):

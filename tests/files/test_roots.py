@@ -8,7 +8,7 @@ import trio
 
 from semindex.files.roots import MAX_PATH_BYTES, LocalPlaces, resolve_workspace_root, root_identity
 from semindex.model.errors import PathRefused, WorkspaceUnavailable
-from semindex.ports import Place
+from semindex.model.places import Place
 from tests.files.repositories import commit_all, git, write
 
 

@@ -8,9 +8,10 @@ from semindex.leasing import Lease, Receipt
 from semindex.model.answers import RegistrationStatus
 from semindex.model.errors import OutsideRoots
 from semindex.model.ids import collection_name
+from semindex.model.places import Place
 from semindex.model.registrations import Registration
 from semindex.model.status import State, WorkspaceStatus
-from semindex.ports import Place, Places
+from semindex.ports import Places
 from semindex.registry import Registry
 
 

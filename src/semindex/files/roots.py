@@ -16,7 +16,7 @@ from semindex.core.eligibility import shown_name
 from semindex.files.git import GIT, repository_at
 from semindex.model.errors import PathRefused, WorkspaceUnavailable
 from semindex.model.ids import well_formed
-from semindex.ports import Place, Presence, Sighting
+from semindex.model.places import Place, Presence, Sighting
 
 MAX_PATH_BYTES = 4095
 """Longest path that Linux takes."""
