@@ -144,7 +144,7 @@ class Indexer:
         texts = [text for _, chunks in chunked for _, text in chunks]
         embedded = await self._tools.scheduler.embed_documents(texts, priority)
         self._index.embedded_chunks += embedded.sent
-        self._index.reused_chunks += len(embedded.vectors) - embedded.sent + len(embedded.errors)
+        self._index.reused_chunks += len(embedded.vectors) - embedded.sent
         left, first = [], 0
         for file, chunks in chunked:
             span = range(first, first + len(chunks))

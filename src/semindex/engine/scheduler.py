@@ -1,14 +1,15 @@
 """The cell's one budget for embedding: a priority queue in front of batching, above all workspaces.
 
-A text is looked up in the embedding cache, joined with the same text where that is already on its way, or queued. Queries
-have a sender of their own; edits go before back-fill, which keeps a tenth of the batches. Whoever is cancelled withdraws
-its texts: those not yet sent are dropped unless others wait for them, those on their way go on and end in the cache.
-A batch that the embedder rejects is split until the single text at fault is known.
+A text that is wanted has one ticket, shared by all who want it: it is looked up in the embedding cache and, where that
+has nothing, queued and sent. Queries have a sender of their own; edits go before back-fill, which keeps a tenth of the
+batches. Whoever is cancelled withdraws: texts not yet sent are dropped unless others wait for them, those on their way go
+on and end in the cache. A batch that the embedder rejects is split until the single text at fault is known.
 """
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from itertools import islice
 
 import numpy as np
@@ -40,20 +41,27 @@ class Embedded:
     errors: dict[int, SemindexError]
     """EmbedderRejected for a text at fault, EmbedderUnavailable for one that could not be asked."""
     sent: int
-    """Texts that were sent to the embedder for this call; the others came from the cache or from another call."""
+    """Vectors for which this call's texts were sent to the embedder; the others came from the cache or from another call."""
+
+
+class _Stage(Enum):
+    LOOKED_UP = auto()
+    QUEUED = auto()
+    SENT = auto()
 
 
 @define(eq=False)
 class _Ticket:
-    """One text on its way, and the calls that wait for it."""
+    """One text that is wanted, and the calls that wait for it."""
 
     key: tuple[Role, bytes]
     """Role and digest of the text."""
     text: str
     """With the role's prefix, as it is sent."""
     priority: Priority
+    maker: "_Call"
     calls: list["_Call"] = field(factory=list)
-    is_sent: bool = False
+    stage: _Stage = _Stage.LOOKED_UP
 
 
 @define(eq=False)
@@ -64,16 +72,18 @@ class _Call:
     """Ticket → indexes of the call's texts that are this text."""
     vectors: dict[int, Vectors] = field(factory=dict)
     errors: dict[int, SemindexError] = field(factory=dict)
+    sent: int = 0
     is_complete: bool = False
     """All of the call's texts have been looked at: nothing more will be waited for."""
     done: trio.Event = field(factory=trio.Event)
 
     def deliver(self, ticket: _Ticket, result: Vectors | SemindexError) -> None:
-        for index in self.waiting.pop(ticket):
-            if isinstance(result, SemindexError):
-                self.errors[index] = result
-            else:
-                self.vectors[index] = result
+        indexes = self.waiting.pop(ticket)
+        if isinstance(result, SemindexError):
+            self.errors.update(dict.fromkeys(indexes, result))
+        else:
+            self.vectors.update(dict.fromkeys(indexes, result))
+            self.sent += ticket.maker is self and ticket.stage is _Stage.SENT
         if self.is_complete and not self.waiting:
             self.done.set()
 
@@ -125,48 +135,65 @@ class EmbeddingScheduler:
         return await self._embed(texts, Role.DOCUMENT, priority)
 
     async def _embed(self, texts: Sequence[str], role: Role, priority: Priority) -> Embedded:
-        prefix = self.profile.prefix(role)
-        wanted: dict[bytes, list[int]] = {}
-        async for index, text in paced(enumerate(texts)):
-            wanted.setdefault(hashlib.sha256(well_formed(text).encode()).digest(), []).append(index)
-        cached = await self._cache.get(self.profile.space(role), list(wanted))
-        call, sent = _Call(), 0
+        call, made = _Call(), list[_Ticket]()
         try:
-            async for digest, indexes in paced(wanted.items()):
-                if (vector := cached.get(digest)) is not None:
-                    call.vectors.update(dict.fromkeys(indexes, vector))
-                    continue
-                ticket, is_new = self._join(role, digest, prefix + well_formed(texts[indexes[0]]), priority)
-                ticket.calls.append(call)
-                call.waiting[ticket] = indexes
-                sent += is_new
+            async for index, text in paced(enumerate(texts)):
+                ticket = self._ticket(well_formed(text), role, priority, call)
+                if ticket not in call.waiting:
+                    ticket.calls.append(call)
+                    made += [ticket] if ticket.maker is call else []
+                call.waiting.setdefault(ticket, []).append(index)
+            await self._look_up(made, role)
             call.is_complete = True
             await call.settled()
         finally:
             self._withdraw(call)
-        return Embedded(call.vectors, call.errors, sent)
+        return Embedded(call.vectors, call.errors, call.sent)
 
-    def _join(self, role: Role, digest: bytes, text: str, priority: Priority) -> tuple[_Ticket, bool]:
-        key = (role, digest)
+    def _ticket(self, text: str, role: Role, priority: Priority, call: _Call) -> _Ticket:
+        """Return the ticket of a text, which becomes as urgent as this call is."""
+        key = (role, hashlib.sha256(text.encode()).digest())
         ticket = self._tickets.get(key)
-        is_new = ticket is None
         if ticket is None:
-            ticket = self._tickets[key] = _Ticket(key, text, priority)
-        elif ticket.is_sent or ticket.priority <= priority:
-            return ticket, is_new
-        else:
-            del self._lanes[ticket.priority][ticket]
+            ticket = self._tickets[key] = _Ticket(key, self.profile.prefix(role) + text, priority, call)
+        elif priority < ticket.priority:
+            self._dequeue(ticket)
             ticket.priority = priority
-        self._lanes[priority][ticket] = None
+            if ticket.stage is _Stage.QUEUED:
+                self._queue(ticket)
+        return ticket
+
+    async def _look_up(self, tickets: Sequence[_Ticket], role: Role) -> None:
+        """Resolve the tickets that the cache knows, and queue the others."""
+        found: Mapping[bytes, Vectors] = {}
+        try:
+            found = await self._cache.get(self.profile.space(role), [ticket.key[1] for ticket in tickets])
+        except Exception:
+            logger.exception("the embedding cache could not be read")
+        async for ticket in paced(tickets):
+            if (vector := found.get(ticket.key[1])) is not None:
+                self._resolve([ticket], [vector])
+            else:
+                self._queue(ticket)
+
+    def _queue(self, ticket: _Ticket) -> None:
+        ticket.stage = _Stage.QUEUED
+        self._lanes[ticket.priority][ticket] = None
         self._arrivals.unpark_all()
-        return ticket, is_new
+
+    def _dequeue(self, ticket: _Ticket) -> None:
+        if ticket.stage is _Stage.QUEUED:
+            del self._lanes[ticket.priority][ticket]
 
     def _withdraw(self, call: _Call) -> None:
+        """Give up what a call still waits for."""
         for ticket in call.waiting:
             ticket.calls.remove(call)
-            if not ticket.calls and not ticket.is_sent:
-                del self._lanes[ticket.priority][ticket]
+            if not ticket.calls and ticket.stage is not _Stage.SENT:
+                self._dequeue(ticket)
                 del self._tickets[ticket.key]
+            elif ticket.maker is call and ticket.stage is _Stage.LOOKED_UP:
+                self._queue(ticket)
 
     async def _send(self, role: Role) -> None:
         while True:
@@ -176,8 +203,6 @@ class EmbeddingScheduler:
                 continue
             try:
                 await self._embed_batch(batch, role)
-            except Exception:
-                logger.exception("the embedder failed in a way that its adapter does not know")
             finally:
                 self._abandon(batch)
 
@@ -192,8 +217,8 @@ class EmbeddingScheduler:
         for lane in lanes:
             batch += islice(lane, self._embedder.batch_size - len(batch))
         for ticket in batch:
-            del self._lanes[ticket.priority][ticket]
-            ticket.is_sent = True
+            self._dequeue(ticket)
+            ticket.stage = _Stage.SENT
         self._batches += bool(batch) and role is Role.DOCUMENT
         return batch
 
@@ -201,19 +226,29 @@ class EmbeddingScheduler:
         try:
             vectors = await self._embedder.embed([ticket.text for ticket in batch], role)
             self._check(vectors, len(batch))
-        except EmbedderRejected as error:
-            if len(batch) == 1:
-                self._resolve(batch, [error])
-                return
+        except SemindexError as error:
+            trouble = error
+        except Exception:
+            logger.exception("the embedder failed in a way that its adapter does not know")
+            trouble = EmbedderRejected("The embedder failed in an unexpected way; see the log.")
+        else:
+            await self._keep(batch, vectors, role)
+            self._resolve(batch, list(vectors))
+            return
+        if isinstance(trouble, EmbedderRejected) and len(batch) > 1:
             middle = len(batch) // 2
             await self._embed_batch(batch[:middle], role)
             await self._embed_batch(batch[middle:], role)
-        except SemindexError as error:
-            self._resolve(batch, [error] * len(batch))
         else:
-            with trio.move_on_after(CACHE_GRACE, shield=True):
+            self._resolve(batch, [trouble] * len(batch))
+
+    async def _keep(self, batch: Sequence[_Ticket], vectors: Vectors, role: Role) -> None:
+        """Put vectors into the cache; whatever happens there costs no more than its grace."""
+        with trio.move_on_after(CACHE_GRACE, shield=True):
+            try:
                 await self._cache.put(self.profile.space(role), [ticket.key[1] for ticket in batch], vectors)
-            self._resolve(batch, list(vectors))
+            except Exception:
+                logger.exception("the embedding cache could not be written")
 
     def _check(self, vectors: Vectors, count: int) -> None:
         expected = (count, self.profile.dimension)
