@@ -18,6 +18,9 @@ from tests.files.watching.conformance import PATIENCE, World
 QUICK = Pace(poll=0.02, poll_per_directory=0.0, root=0.02, retry=0.05)
 """For tests of what a watch does by itself."""
 
+NEVER = Pace(poll=3600.0, root=3600.0, retry=3600.0)
+"""For tests of what is heard without that."""
+
 
 class DiskWorld(World):
     """Trees below one directory."""

@@ -13,7 +13,7 @@ import trio.testing
 from semindex.files.watching.inotify import open_inotify_source
 from semindex.ports import Watch
 from tests.files.watching.conformance import PATIENCE, RESCAN, EventSourceConformance, told
-from tests.files.watching.disk import QUICK, DiskWorld, Listener, commit_of, directories_of, git, nothing_more
+from tests.files.watching.disk import NEVER, QUICK, DiskWorld, Listener, commit_of, directories_of, git, nothing_more
 
 
 @pytest.fixture
@@ -254,6 +254,16 @@ async def quick_world(tmp_path: Path) -> AsyncIterator[DiskWorld]:
 async def next_rescan(watch: Watch) -> None:
     with trio.fail_after(PATIENCE):
         assert await watch.changes() == RESCAN
+
+
+async def test_the_end_of_the_root_is_heard_of_at_once(tmp_path: Path) -> None:
+    async with open_inotify_source(NEVER) as source:
+        world = DiskWorld(source, tmp_path)
+        async with source.watch(world.root()) as watch:
+            await watch.follow([""])
+            shutil.rmtree(world.home / "tree")
+
+            await next_rescan(watch)
 
 
 @pytest.mark.parametrize("is_at_once", [True, False])

@@ -11,9 +11,10 @@ import trio
 
 from semindex.files.watching.inotify import InotifySource
 from semindex.files.watching.kernel import Event, Instance
+from semindex.files.watching.polling import Pace
 from tests.architecture.checkout import ROOT
 from tests.files.watching.conformance import PATIENCE, RESCAN, told
-from tests.files.watching.disk import QUICK, DiskWorld, nothing_more
+from tests.files.watching.disk import NEVER, QUICK, DiskWorld, nothing_more
 
 
 @pytest.mark.parametrize("scenario", ["few_watches", "no_instance"])
@@ -62,9 +63,9 @@ class Faulty(Instance):
 class FaultyWorld(DiskWorld):
     """Trees watched by faulty instances."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, pace: Pace) -> None:
         self.instances: list[Faulty] = []
-        super().__init__(InotifySource(QUICK, self._open), home)
+        super().__init__(InotifySource(pace, self._open), home)
 
     @property
     def instance(self) -> Faulty:
@@ -77,7 +78,14 @@ class FaultyWorld(DiskWorld):
 
 @pytest.fixture
 async def world(tmp_path: Path, nursery: trio.Nursery) -> FaultyWorld:
-    world = FaultyWorld(tmp_path)
+    world = FaultyWorld(tmp_path, QUICK)
+    await nursery.start(world.source.run)
+    return world
+
+
+@pytest.fixture
+async def slow_world(tmp_path: Path, nursery: trio.Nursery) -> FaultyWorld:
+    world = FaultyWorld(tmp_path, NEVER)
     await nursery.start(world.source.run)
     return world
 
@@ -103,6 +111,28 @@ async def test_a_source_that_fails_says_so_and_begins_again_with_a_rescan(
         await nothing_more(watch)
         world.write("file.py", "x = 2\n")
         assert await world.heard(watch) == told("file.py")
+
+
+async def test_the_failure_of_a_source_asks_for_a_rescan_at_once(slow_world: FaultyWorld) -> None:
+    world = slow_world
+    async with world.source.watch(world.root()) as watch:
+        await watch.follow([""])
+        world.instance.errors.append(OSError(errno.EIO, "broken"))
+        world.write("file.py")
+
+        with trio.fail_after(PATIENCE):
+            assert await watch.changes() == RESCAN
+
+
+async def test_what_was_refused_is_not_tried_again_at_once(slow_world: FaultyWorld) -> None:
+    world = slow_world
+    async with world.source.watch(world.root()) as watch:
+        world.instance.refused[world.root()] = OSError(errno.ENOSPC, "no watch left")
+        await watch.follow([""])
+        world.instance.refused.clear()
+
+        assert not await watch.follow([""])
+        assert watch.trouble is not None
 
 
 async def test_an_error_for_which_there_is_no_name_is_told_in_the_system_s_words(world: FaultyWorld) -> None:
@@ -161,3 +191,25 @@ async def test_what_a_cancelled_call_leaves_behind_in_the_kernel_is_given_back_o
         world.write("hanging/file.py", "x = 2\n", tree="slow")
         await world.heard(other, tree="other")
         assert await world.kernel_watches() == 1
+
+
+async def test_a_directory_that_one_lets_go_while_another_begins_to_follow_it_is_not_lost(world: FaultyWorld) -> None:
+    world.write("nested/file.py")
+    world.write("nested/hanging/file.py")
+    nested = str(world.path("nested"))
+    async with world.source.watch(world.root()) as outer, world.source.watch(nested) as inner:
+        await outer.follow(["", "nested"])
+        world.instance.hanging = f"{nested}/hanging"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(inner.follow, ["", "hanging"])
+            await world.instance.hangs.wait()
+            await outer.follow([""])
+            assert await world.kernel_watches() == 1
+            world.instance.go_on.set()
+
+        with trio.fail_after(PATIENCE):
+            assert await inner.changes() == RESCAN
+        assert await inner.follow(["", "hanging"])
+        world.write("nested/file.py", "x = 2\n")
+        with trio.fail_after(PATIENCE):
+            assert await inner.changes() == told("file.py")
