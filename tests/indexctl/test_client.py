@@ -1,50 +1,19 @@
 """What a client makes of answers, those of programs that are not semindex included: real sockets, wrong answers."""
 
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from indexctl.client import Client, route
 from indexctl.errors import CommandError, Conflict, ExitCode, Misused, NotFound, Unavailable
 from indexctl.locating import Service
-
-Calls = Callable[[bytes], CommandError]
-
-
-@contextmanager
-def answering(answer: bytes | None) -> Iterator[str]:
-    """A program that answers every request with the same bytes, or keeps silent; its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(65536)
-                if answer is not None:
-                    connection.sendall(answer)
-                else:
-                    connection.recv(1)  # returns when the client has given up
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        thread.join(10)
-        assert not thread.is_alive()
+from tests.indexctl.answering import SOURCE, TOKEN, answering, response
 
 
 def error_of(answer: bytes | None, *, timeout: float = 10.0) -> CommandError:
-    with answering(answer) as url:
-        client = Client(lambda: Service(url, "a-token-that-is-long-enough", "THE_VARIABLE"), timeout)
-        with pytest.raises(CommandError) as raised:
-            client.get(route("status"), needs=("phase",))
+    with answering(answer) as program, pytest.raises(CommandError) as raised:
+        program.client(timeout).get(route("status"), needs=("phase",))
     return raised.value
-
-
-def response(status: int, body: str, kind: str = "application/json") -> bytes:
-    return f"HTTP/1.1 {status} x\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
 
 
 @pytest.mark.parametrize(
@@ -113,8 +82,8 @@ def test_a_service_without_the_route_is_said_to_be_older(body: str) -> None:
 def test_a_refused_token_is_named_by_where_it_came_from_and_never_shown() -> None:
     error = error_of(response(401, '{"error": "Unauthorized", "code": "unauthorized"}'))
 
-    assert "THE_VARIABLE" in str(error)
-    assert "a-token" not in str(error)
+    assert SOURCE in str(error)
+    assert TOKEN not in str(error)
 
 
 def test_a_connection_that_is_broken_off_is_worth_a_retry() -> None:
