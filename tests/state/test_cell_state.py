@@ -1,12 +1,15 @@
 """The cell's state in SQLite: what the twin cannot show."""
 
-from contextlib import AbstractAsyncContextManager
+import sqlite3
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 
 import pytest
 
 from semindex.ports import CellState
 from semindex.state.cell_state import open_cell_state
+from semindex.state.ledger import SLICE
+from tests.state.conformance import record
 from tests.state.state_conformance import CellStateConformance, OpenState
 
 
@@ -22,3 +25,18 @@ class TestSqliteCellState(CellStateConformance):
 async def test_two_cells_have_two_ids(tmp_path: Path) -> None:
     async with open_cell_state(tmp_path / "one") as one, open_cell_state(tmp_path / "other") as other:
         assert one.cell_id != other.cell_id
+
+
+async def test_the_next_start_removes_what_an_interrupted_clearing_left(tmp_path: Path) -> None:
+    async with open_cell_state(tmp_path / "cell.sqlite") as state:
+        await state.ledger("/kept").apply([record("a")])
+        await state.ledger("/cleared").apply([record(f"{number}") for number in range(SLICE + 1)])
+    with closing(sqlite3.connect(tmp_path / "cell.sqlite")) as connection, connection:
+        connection.execute("UPDATE ledgers SET path = NULL WHERE path = '/cleared'")
+
+    async with open_cell_state(tmp_path / "cell.sqlite") as state:
+        assert await state.ledgers() == ["/kept"]
+
+    with closing(sqlite3.connect(tmp_path / "cell.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM files").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM ledgers").fetchone() == (1,)

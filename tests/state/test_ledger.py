@@ -1,11 +1,13 @@
 """The SQLite ledger: what the twin cannot show."""
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from semindex.ports import Ledger
 from semindex.state.database import Connection, Database, open_database
@@ -104,3 +106,18 @@ async def test_other_workspaces_are_served_while_a_large_ledger_is_loaded(databa
         nursery.start_soon(write)
 
     assert order == ["small", "large"]
+
+
+async def test_an_apply_that_has_to_wait_writes_what_it_was_called_with(database: Database, tmp_path: Path) -> None:
+    ledger, records, forgotten = SqliteLedger(database, "/workspace"), [record("a")], ["b"]
+    await ledger.apply([record("b"), record("c")])
+    with closing(sqlite3.connect(tmp_path / "cell.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ledger.apply, records, forgotten)
+            await trio.testing.wait_all_tasks_blocked()
+            records.clear()
+            forgotten[:] = ["c"]
+            other.execute("ROLLBACK")
+
+    assert sorted(await ledger.load()) == ["a", "c"]

@@ -216,8 +216,8 @@ def _known_version(connection: Connection, path: Path, schema: Schema) -> int:
 def _prepare(connection: Connection, path: Path, schema: Schema) -> None:
     version = _known_version(connection, path, schema)
     _pragma(connection, f"page_size = {schema.page_size}")
-    _pragma(connection, "journal_mode = WAL")
     _pragma(connection, "synchronous = NORMAL")
+    _pragma(connection, "journal_mode = WAL")
     _pragma(connection, f"journal_size_limit = {_LOG_LIMIT}")
     if version < schema.version:
         if version:
