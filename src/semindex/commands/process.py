@@ -36,9 +36,10 @@ class CellProcess:
     """One life of a cell."""
 
     def __init__(self, chosen: Configured, *, has_life_line: bool) -> None:
-        """With a life line, the end of standard input ends the cell."""
+        """With a life line, the end of standard input ends the cell. Raises ConfigurationError for unusable tokens."""
         self._config = chosen.config
         self._chosen = chosen
+        self._given_tokens = chosen.tokens()
         self._has_life_line = has_life_line
         self._ending = trio.Event()
         self._is_open = False
@@ -123,8 +124,8 @@ class CellProcess:
 
     def _tokens(self) -> tuple[secrets.Tokens, tuple[Path, Path] | None]:
         """Return the tokens, and the files that hold them if they are the cell's own."""
-        if (tokens := self._chosen.tokens()) is not None:
-            return tokens, None
+        if self._given_tokens is not None:
+            return self._given_tokens, None
         directory = self._config.state_directory
         return secrets.own_tokens(directory), secrets.token_files(directory)
 

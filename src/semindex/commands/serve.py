@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from semindex.commands.configured import Configured, add_configuration_arguments, configured
-from semindex.model.errors import ConfigurationError
+from semindex.model.errors import ConfigurationError, PathRefused
 
 
 def add_parser(subparsers: Any) -> None:
@@ -40,8 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _require_roots(chosen: Configured) -> None:
-    """Refuse a missing root at the first start; later it may be a disk that is not there just now."""
-    if not chosen.config.state_directory.exists():
-        for root in chosen.roots:
-            if not root.is_dir():
-                raise ConfigurationError(f"There is no directory {root}; correct --root.")
+    """Refuse roots that cannot be indexed; one that is missing only at the first start, since it may come back later."""
+    from semindex.files.roots import resolve_workspace_root
+
+    for root in chosen.roots:
+        if root.exists() or not chosen.config.state_directory.exists():
+            try:
+                resolve_workspace_root(str(root))
+            except PathRefused as error:
+                raise ConfigurationError(f"--root: {error}") from error

@@ -43,8 +43,13 @@ class ServedCell:
     @property
     def pid(self) -> int:
         """Return the id of the running process."""
+        return self.process.pid
+
+    @property
+    def process(self) -> "subprocess.Popen[str]":
+        """Return the running process."""
         assert self._process is not None, "it has not been started"
-        return self._process.pid
+        return self._process
 
     def __enter__(self) -> Self:
         self.start()
@@ -64,7 +69,7 @@ class ServedCell:
                 [sys.executable, "-m", "semindex", "serve", *self.arguments],
                 env=self.environment,
                 cwd=self.home,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -84,16 +89,27 @@ class ServedCell:
 
     def stop(self) -> int:
         """End it in order, and return its exit code."""
-        return self._end(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
+        return self.wait()
 
     def kill(self) -> None:
         """End it at once."""
-        self._end(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
+        self.wait()
 
-    def _end(self, number: signal.Signals) -> int:
-        process, self._process = self._process, None
-        assert process is not None, "it has not been started"
-        process.send_signal(number)
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, and wait for nothing."""
+        self.process.send_signal(number)
+
+    def let_go(self) -> None:
+        """End its standard input."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def wait(self) -> int:
+        """Wait until it has ended, and return its exit code; it is killed when that takes too long."""
+        process = self.process
+        self._process = None
         try:
             return process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -101,5 +117,6 @@ class ServedCell:
             process.wait()
             raise
         finally:
-            if process.stdout is not None:
-                process.stdout.close()
+            for stream in (process.stdin, process.stdout):
+                assert stream is not None
+                stream.close()
