@@ -323,16 +323,16 @@ class Repository:
         return found
 
 
-def short_patterns(*, longer: int, seed: int) -> list[bytes]:
-    """Return all patterns of one and two pieces, the tricky ones, and a number of longer ones drawn at random."""
+def short_patterns() -> list[bytes]:
+    """Return all patterns of one and two pieces, and the tricky ones."""
+    return [*PIECES, *(first + second for first in PIECES for second in PIECES), *_TRICKY]
+
+
+def random_patterns(count: int, *, seed: int) -> list[bytes]:
+    """Return patterns of three to seven pieces."""
     drawn = random.Random(seed)
-    pairs = (first + second for first in PIECES for second in PIECES)
-    return [
-        *PIECES,
-        *pairs,
-        *_TRICKY,
-        *(b"".join(drawn.choices(_PATH_PIECES, k=drawn.randint(3, 7))) for _ in range(longer)),
-    ]
+    kinds = (PIECES, _PATH_PIECES)
+    return [b"".join(drawn.choices(drawn.choice(kinds), k=drawn.randint(3, 7))) for _ in range(count)]
 
 
 def pattern_disagreements(repository: Repository, patterns: Sequence[bytes]) -> list[tuple[bytes, bytes]]:

@@ -30,7 +30,10 @@ MEMORY_SECONDS = 600.0
 """After so long a walk lists every directory again: not every network file system keeps its directories' times."""
 
 _BATCH = 32
-"""Files looked at in one visit to a thread."""
+"""Files hashed in one visit to a thread."""
+
+_PARALLEL = 2
+"""Threads that one call hashes with: more wait for the interpreter, and make the event loop wait for it."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -100,12 +103,15 @@ class WorkingTree:
         judge = self._judge()
         hashes: dict[str, str | None] = dict.fromkeys(paths)
 
-        async def hash_batch(batch: Sequence[str]) -> None:
-            hashes.update(await self._in_thread(self._hash, judge, batch))
+        starts = iter(range(0, len(paths), _BATCH))
+
+        async def hash_batches() -> None:
+            for start in starts:
+                hashes.update(await self._in_thread(self._hash, judge, paths[start : start + _BATCH]))
 
         async with trio.open_nursery() as nursery:
-            for start in range(0, len(paths), _BATCH):
-                nursery.start_soon(hash_batch, paths[start : start + _BATCH])
+            for _ in range(_PARALLEL):
+                nursery.start_soon(hash_batches)
         return hashes
 
     async def _in_thread(self, work: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
