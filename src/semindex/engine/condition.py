@@ -7,10 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum, auto
 
+from semindex.engine.filetable import FileTable
 from semindex.engine.revision import Revision
 from semindex.engine.workqueue import WorkQueue
 from semindex.model.errors import NotReady
 from semindex.model.status import State
+
+FAILED_SHARE = 0.1
+"""A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
 
 
 def utc_now() -> datetime:
@@ -40,6 +44,8 @@ class Condition:
         """Why the workspace does not work now."""
         self.trouble: str | None = None
         """Which dependency work is waiting for."""
+        self.watch_trouble: str | None = None
+        """Why changes of the tree are not heard of at once."""
         self.verdict: str | None = None
         """Why the last build counts as failed."""
         self.updated_at = clock()
@@ -66,6 +72,16 @@ class Condition:
         """Take note of a dependency in trouble, or of progress."""
         self.trouble = trouble
         self.touch()
+
+    def report_watch(self, watch_trouble: str | None) -> None:
+        """Take note of why the tree cannot be watched, or of the end of that."""
+        self.watch_trouble = watch_trouble
+        self.touch()
+
+    @property
+    def worst(self) -> str | None:
+        """Return what people should know first of all that is wrong."""
+        return self.error or self.verdict or self.trouble or self.watch_trouble
 
     def judge(self, verdict: str | None) -> None:
         """Take note of whether a build, in which nothing is outstanding any more, counts as failed."""
@@ -114,3 +130,12 @@ class Condition:
             raise NotReady(f"Code index is not ready for search. Current state: {state}. {self.message(queue)}")
         if is_overlay and self.phase is not Phase.READY:
             raise NotReady("Worktree index reconciliation is not complete. Try again in a moment.")
+
+
+def build_verdict(table: FileTable) -> str | None:
+    """Return why a build that has come to its end counts as failed, None if it does not."""
+    files = table.counts()
+    if files.failed <= FAILED_SHARE * (files.indexed + files.failed):
+        return None
+    path, reason = table.failures(1)[0]
+    return f"{files.failed} of {files.discovered} files could not be indexed, for example {path}: {reason}"

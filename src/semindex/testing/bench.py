@@ -18,7 +18,7 @@ from semindex.engine.search import SearchAnswer, SearchRequest
 from semindex.engine.workspace import Limits, Workspace
 from semindex.model.profiles import ChunkingProfile, Role
 from semindex.model.status import FileRecord
-from semindex.ports import EmbeddingCache, VectorStore
+from semindex.ports import EmbeddingCache, EventSource, VectorStore
 from semindex.state.memory import MemoryEmbeddingCache, MemoryLedger
 from semindex.stores.memory import MemoryVectorStore
 from semindex.testing.chunker import MemoryChunkerPool
@@ -45,6 +45,7 @@ class Bench:
     trees: dict[str, MemoryTree] = field(factory=dict)
     ledgers: dict[str, dict[str, FileRecord]] = field(factory=dict)
     cell_id: str = "bench"
+    events: EventSource | None = None
 
     def tree(self, root: str, **files: str) -> MemoryTree:
         """Return the working tree at a root, made on first use; ``files`` are written as ``<name>.py``."""
@@ -97,6 +98,7 @@ class Process:
             cell_id=self._bench.cell_id,
             baseline=None if baseline is None else self.workspaces[baseline],
             limits=limits,
+            events=self._bench.events,
         )
         self.workspaces[root] = workspace
         await self.nursery.start(workspace.run)
