@@ -258,3 +258,49 @@ async def test_edits_of_the_worktree_itself_do_not_make_a_search_start_over(
 
             assert len([call for call in recorder.of("embedder.embed") if call.args[1] is Role.QUERY]) == 1
             assert len(recorder.of("store.search")) <= 2
+
+
+async def test_what_is_shadowed_is_known_at_the_start_and_kept_true_by_every_change(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench = fruit_bench(banana=words("blueberry"), elder=words("elderberry"))
+    bench.trees[W].delete("cherry.py")
+    with trio.fail_after(PATIENCE):
+        for _ in range(2):  # the second time from the ledger
+            async with bench.process() as process:
+                await start_both(process)
+                assert process.workspaces[W].index.shadowed == {"banana.py", "cherry.py"}
+
+        async with bench.process() as process:
+            await start_both(process)
+            overlay = process.workspaces[W]
+            for tree, name, text, expected in [
+                (W, "banana", FRUIT["banana"], {"cherry.py"}),
+                (W, "cherry", FRUIT["cherry"], set()),
+                (W, "apple", None, {"apple.py"}),
+                (P, "apple", None, set()),
+                (P, "damson", words("date"), {"damson.py"}),
+                (P, "elder", words("elderflower"), {"damson.py", "elder.py"}),
+                (P, "elder", words("elderberry"), {"damson.py"}),
+                (P, "fig", words("fig"), {"damson.py", "fig.py"}),
+            ]:
+                if text is None:
+                    bench.trees[tree].delete(f"{name}.py")
+                else:
+                    bench.trees[tree].write(f"{name}.py", text)
+                for root in (P, W):
+                    await process.workspaces[root].sweep()
+                    await process.workspaces[root].settled()
+                await overlay.settled()
+                assert overlay.index.shadowed == expected, name
+
+
+async def test_what_is_shadowed_is_not_asked_of_the_store(autojump_clock: trio.testing.MockClock) -> None:
+    bench, recorder = fruit_bench(banana=words("blueberry")), Recorder()
+    with trio.fail_after(PATIENCE):
+        async with bench.process(recorder) as process:
+            await start_both(process)
+            await process.found(W, "banana")
+
+            (asked,) = [call for call in recorder.of("store.search") if call.args[0] == collection_name(P)]
+            assert asked.kwargs["exclude"] == {"banana.py"}

@@ -28,8 +28,8 @@ def is_folded(hit: Hit, better: Iterable[Hit]) -> bool:
 
 
 def certain(sources: Iterable[tuple[Sequence[Hit], bool]]) -> float:
-    """Return the score down to which a merge of these (hits, exhausted) lists is complete.
+    """Return the score above which a merge of these (hits, exhausted) lists is complete.
 
-    A list that was cut by its limit says nothing of scores below its last one.
+    A list that was cut by its limit says nothing of lower scores than its last one, nor of other hits of that score.
     """
     return max((hits[-1].score for hits, exhausted in sources if hits and not exhausted), default=float("-inf"))

@@ -1,12 +1,13 @@
 """The ledger of one workspace in memory: every discovered file with its state, and their counts.
 
-Owns no storage and never yields: all methods are synchronous, so that what they tell is true until the next checkpoint.
+Owns no storage. All methods are synchronous, so that what they tell is true until the next checkpoint.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from semindex.engine.pacing import paced
 from semindex.model.status import FileCounts, FileRecord, FileState
 
 FILES_PER_STEP = 1000
@@ -72,3 +73,11 @@ class FileTable:
     def failures(self, limit: int) -> tuple[tuple[str, str], ...]:
         """Return the first failed files with their reasons."""
         return tuple(islice(self._failed.items(), limit))
+
+
+async def table_of(records: Iterable[FileRecord]) -> FileTable:
+    """Return a table of these records; a hundred thousand are put into it in steps."""
+    table = FileTable()
+    async for record in paced(records, FILES_PER_STEP):
+        table.put(record)
+    return table

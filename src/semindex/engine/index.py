@@ -46,14 +46,16 @@ class Index:
     overlays: list["Index"] = field(factory=list)
     verdicts: dict[str, str | None] = field(factory=dict)
     """Paths that are to leave the index: None if gone or ineligible, else the reason why they are skipped."""
+    shadowed: set[str] = field(factory=set)
+    """In an overlay: files of the baseline that it does not inherit, as far as that has been looked at."""
     moves: int = 0
     """How often the baseline changed under a file that this overlay may have inherited."""
     embedded_chunks: int = 0
     reused_chunks: int = 0
 
-    def start_over(self, records: Iterable[FileRecord]) -> None:
+    def start_over(self, table: FileTable) -> None:
         """Begin with these records and nothing outstanding; overlays look again at what they inherited."""
-        self.table = FileTable(records)
+        self.table = table
         self.queue.close()
         self.queue = WorkQueue()
         self.verdicts = {}
@@ -121,6 +123,7 @@ class Index:
             self._put(outcome.record)
         else:
             self.table.forget(outcome.path)
+            self._look_for_shadow(outcome.path)
             self._tell_overlays(outcome.path)
         if self.queue.settle(outcome.path):
             self.verdicts.pop(outcome.path, None)
@@ -146,7 +149,14 @@ class Index:
     def attach(self, overlay: "Index") -> None:
         """Tell an overlay of every change from now on."""
         overlay.baseline = self
+        overlay.shadowed.clear()
         self.overlays.append(overlay)
+
+    async def find_shadows(self) -> None:
+        """Look which files of the baseline this overlay does not inherit; from then on every change keeps that true."""
+        if self.baseline is not None:
+            async for path in paced(self.baseline.table.paths(), FILES_PER_STEP):
+                self._look_for_shadow(path)
 
     def detach(self, overlay: "Index") -> None:
         """Tell an overlay nothing more."""
@@ -156,14 +166,25 @@ class Index:
     def _put(self, record: FileRecord) -> None:
         before = self.hash_of(record.path)
         self.table.put(record)
+        self._look_for_shadow(record.path)
         if self.hash_of(record.path) != before:
             self._tell_overlays(record.path)
 
     def follow_baseline(self, path: str) -> None:
         """Look again at a file whose hash changed in the baseline; what this index held of it may be gone from there."""
+        self._look_for_shadow(path)
         if (record := self.table.get(path)) is not None:
             self.moves += record.inherited or path in self.queue
             self.queue.mark(path, Priority.EDIT)
+
+    def _look_for_shadow(self, path: str) -> None:
+        if self.baseline is None:
+            return
+        record = self.table.get(path)
+        if path in self.baseline.table and not (record is not None and record.inherited):
+            self.shadowed.add(path)
+        else:
+            self.shadowed.discard(path)
 
     def _tell_overlays(self, path: str) -> None:
         for overlay in self.overlays:

@@ -84,19 +84,9 @@ def overlay_sources(overlay: Index, delta: str | None, baseline: str) -> list[So
         record = overlay.table.get(hit.file_path)
         return record is not None and (record.file_hash == hit.file_hash or hit.file_path in overlay.queue)
 
-    base = overlay.baseline
-    shadowed = frozenset(
-        path
-        for path in (base.table.paths() if base else ())
-        if path not in overlay.queue and not _inherits(overlay, path)
-    )
+    shadowed = frozenset(overlay.shadowed.difference(overlay.queue.outstanding()))
     sources = [Source(baseline, is_inherited, shadowed)]
     return [Source(delta, lambda _hit: True), *sources] if delta else sources
-
-
-def _inherits(overlay: Index, path: str) -> bool:
-    record = overlay.table.get(path)
-    return record is not None and record.inherited
 
 
 @define
@@ -163,7 +153,7 @@ class Candidates:
                 {hit.file_path for hit in found[source.collection]} - {hit.file_path for hit in accepted}
             )
             acceptable.append(accepted)
-        results = await self._verified([hit for hit in merge(acceptable) if hit.score >= floor])
+        results = await self._verified([hit for hit in merge(acceptable) if hit.score > floor])
         for source, accepted in zip(self.sources, acceptable, strict=True):
             exclude[source.collection].update(
                 hit.file_path for hit in accepted if self._hashes.get(hit.file_path, hit.file_hash) != hit.file_hash
@@ -177,7 +167,7 @@ class Candidates:
             group = ranked[first : first + self.request.max_results]
             await self._read(hit.file_path for hit in group)
             for hit in group:
-                if self._hashes[hit.file_path] != hit.file_hash:
+                if self._hashes.get(hit.file_path) != hit.file_hash:
                     self._withheld.add(hit.segment_hash)
                 elif not (self.request.fold and is_folded(hit, results)):
                     results.append(hit)
@@ -187,4 +177,5 @@ class Candidates:
 
     async def _read(self, paths: Iterable[str]) -> None:
         if missing := [path for path in dict.fromkeys(paths) if path not in self._hashes]:
-            self._hashes.update(await self.tree.hashes(missing))
+            found = await self.tree.hashes(missing)
+            self._hashes.update((path, found.get(path)) for path in missing)
