@@ -15,13 +15,14 @@ from attrs import frozen
 
 from semindex.engine.answering import Answerer
 from semindex.engine.collection import CollectionKeeper, purge_collection
-from semindex.engine.condition import Condition, Phase, utc_now
+from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
 from semindex.engine.filetable import table_of
 from semindex.engine.index import Index
 from semindex.engine.indexer import Indexer, Tools
 from semindex.engine.revision import Revision
 from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
-from semindex.engine.sweeping import Sweeper, compare
+from semindex.engine.sweeping import Comparison, Sweeper
+from semindex.engine.watcher import Watcher
 from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
 from semindex.model.chunks import ChunkedFile
@@ -29,14 +30,12 @@ from semindex.model.errors import NotReady, SemindexError, leaves
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import FileState, State, WorkspaceStatus
-from semindex.ports import SourceTree
+from semindex.ports import EventSource, SourceTree
 
 logger = logging.getLogger(__name__)
 
 FIRST_RETRY, LONGEST_RETRY = 0.5, 300.0
 """Seconds before a failed workspace tries again: doubling from the first to the longest (service page, section 7)."""
-FAILED_SHARE = 0.1
-"""A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
 SHOWN_FAILURES = 10
 RELEASED = "The workspace is being released."
 CLOSE_GRACE = 5.0
@@ -70,8 +69,12 @@ class Workspace:
         limits: Limits | None = None,
         changes: Revision | None = None,
         clock: Callable[[], datetime] = utc_now,
+        events: EventSource | None = None,
     ) -> None:
-        """``changes`` counts the changes of the whole cell, ``clock`` tells people when things happened."""
+        """``changes`` counts the changes of the whole cell, ``clock`` tells people when things happened.
+
+        Without ``events``, only sweeps notice edits.
+        """
         self.root = root
         self.baseline = baseline
         self.changes = Revision(changes)
@@ -83,9 +86,13 @@ class Workspace:
         self._cell_id = cell_id
         self._limits = limits or Limits()
         self._keeper = CollectionKeeper(tools.store, collection_name(root), tools.scheduler.profile, chunking, cell_id)
+        self._comparison = Comparison(tree, self.index, chunking.version)
         self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
         self._answerer = Answerer(tree, tools, self.index, self._sweeper, self._sources)
         self._condition = Condition(self.changes, clock)
+        self._watcher = Watcher(
+            events, root, self._comparison.of_files, self._sweeper.request, self._condition.report_watch
+        )
         self._first_sweep = trio.Event()
         self._stopping = trio.Event()
         self._ends_at_stop: set[trio.CancelScope] = set()
@@ -117,7 +124,7 @@ class Workspace:
             chunks=index.table.chunks,
             embedded_chunks=index.embedded_chunks,
             reused_chunks=index.reused_chunks,
-            last_error=condition.error or condition.verdict or condition.trouble,
+            last_error=condition.worst,
             failed_files=index.table.failures(SHOWN_FAILURES),
             lag=index.queue.lag(),
             updated_at=condition.updated_at,
@@ -227,6 +234,7 @@ class Workspace:
                 async with trio.open_nursery() as sources:
                     sources.start_soon(self._sweeper.run)
                     sources.start_soon(self._finish_builds)
+                    sources.start_soon(self._watcher.run)
                     with self._until_stop():
                         await trio.sleep_forever()
                     sources.cancel_scope.cancel(reason="the workspace is stopped")
@@ -275,15 +283,15 @@ class Workspace:
 
     async def _sweep(self, full: bool) -> None:
         is_first = not self._first_sweep.is_set()
+        priority = Priority.BACKFILL if is_first else Priority.EDIT
         try:
-            scan = await self._tree.scan()
+            scan = await self._comparison.of_tree(priority, retry_failed=full or is_first)
         except SemindexError as error:
             self._condition.fail(str(error))
             raise
-        priority = Priority.BACKFILL if is_first else Priority.EDIT
-        await compare(scan, self.index, self._chunking.version, priority, retry_failed=full or is_first)
         self._first_sweep.set()
         self._condition.recover()
+        self._watcher.saw(scan.directories)
 
     async def _finish_builds(self) -> None:
         """Note in the collection that a build is complete, and let the store build its search structures."""
@@ -292,7 +300,7 @@ class Workspace:
             await self.index.queue.idle()
             marks = self.index.queue.marks
             if not self._condition.is_built:
-                self._condition.judge(self._judge_build())
+                self._condition.judge(build_verdict(self.index.table))
             if not self._condition.verdict:
                 if self._keeper.exists and not self._keeper.is_complete:
                     await self._keeper.describe(complete=True)
@@ -302,13 +310,6 @@ class Workspace:
                 await self._tools.store.optimize(self._keeper.name)
             await self.index.queue.marked_beyond(marks)
             self._condition.judge(None)
-
-    def _judge_build(self) -> str | None:
-        files = self.index.table.counts()
-        if files.failed <= FAILED_SHARE * (files.indexed + files.failed):
-            return None
-        path, reason = self.index.table.failures(1)[0]
-        return f"{files.failed} of {files.discovered} files could not be indexed, for example {path}: {reason}"
 
     # How it ends
 
