@@ -34,7 +34,7 @@ def running(cell: ServedCell, *arguments: str) -> Iterator["subprocess.Popen[str
     """A client in a process of its own, which is killed if it still runs at the end."""
     command = [sys.executable, "-c", "import sys; from indexctl.cli import main; sys.exit(main())", *arguments]
     with subprocess.Popen(
-        command, env=cell.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=cell.client_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process

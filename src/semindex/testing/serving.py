@@ -32,13 +32,19 @@ class ServedCell:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment of the cell and of clients that are to find it: nothing of ours is in it but the paths."""
+        """Return the environment of the cell, in which nothing of ours has a say in what it does."""
         kept = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("SEMANTIC_INDEX_", "XDG_", "GIT_"))
         }
         return kept | {"HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1", "TERM": "dumb"} | self.variables
+
+    @property
+    def client_environment(self) -> dict[str, str]:
+        """Return the environment of a client; without tokens in it, a cell is found by the file that it leaves."""
+        is_configured = any(name.startswith("SEMANTIC_INDEX_CONTROL_TOKEN") for name in self.variables)
+        return self.environment | ({"SEMANTIC_INDEX_URL": self.url} if is_configured else {})
 
     @property
     def pid(self) -> int:
