@@ -1,5 +1,6 @@
 """The tree on disk: the suite of all source trees, and what only a disk can have."""
 
+import errno
 import os
 import shutil
 import socket
@@ -191,6 +192,26 @@ async def test_a_root_that_vanishes_during_a_scan_is_unavailable_and_not_empty(
     monkeypatch.setattr("time.time_ns", lambda: 2**62)
     with pytest.raises(WorkspaceUnavailable):
         await world.tree.scan()
+
+
+async def test_a_file_that_cannot_be_looked_at_costs_no_other(
+    world: DiskWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("good.py", TEXT)
+    world.write("broken.py", TEXT)
+    lstat = os.lstat
+
+    def fail(path: str) -> os.stat_result:
+        if path.endswith("broken.py"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", fail)
+    scan, look = await world.tree.scan(), await world.tree.look(["good.py", "broken.py"])
+
+    assert scan.files.keys() == look.files.keys() == {"good.py"}
+    assert scan.skipped == look.skipped == {"broken.py": "The file cannot be looked at."}
+    assert await world.tree.hashes(["broken.py"]) == {"broken.py": None}
 
 
 async def test_a_hanging_file_system_does_not_hold_up_a_cancelled_scan(

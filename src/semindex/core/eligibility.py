@@ -49,8 +49,10 @@ class Standing(StrEnum):
     LINK = "link"
     NOT_REGULAR = "not_regular"
     SIZE = "size"
+    BROKEN = "broken"
+    """The path cannot be looked at, though its directory can."""
     UNREADABLE = "unreadable"
-    """Neither the path nor the rules that apply to it could be looked at."""
+    """The directory that it lies in cannot be read, or the rules that apply there."""
 
 
 REASONS = MappingProxyType(
@@ -59,6 +61,7 @@ REASONS = MappingProxyType(
         Standing.NAME: "The name is not valid UTF-8.",
         Standing.NOT_REGULAR: "It is not a regular file.",
         Standing.SIZE: "The file is larger than 1 MiB.",
+        Standing.BROKEN: "The file cannot be looked at.",
     }
 )
 """Why a file of an indexed type is skipped; the scan and the explanation use the same words."""

@@ -27,6 +27,8 @@ class Kind(Enum):
     DIRECTORY = auto()
     LINK = auto()
     OTHER = auto()
+    BROKEN = auto()
+    """It is there, and that is all that can be said."""
 
 
 @frozen
@@ -41,7 +43,7 @@ class Sight(Protocol):
     """A tree as one can see it at a moment. Paths are relative, the root is empty. Every method may raise Unreadable."""
 
     def entry(self, path: str) -> Entry | None:
-        """Return what lies at a path, None if nothing does."""
+        """Return what lies at a path, None if nothing does; Unreadable speaks of the directory that it lies in."""
 
     def rules_above(self) -> IgnoreStack:
         """Return the ignore rules that apply at the root besides those that lie there."""
@@ -97,6 +99,8 @@ class Judge:
             return Verdict(directory, Standing.MISSING, f"There is no {directory or 'root'}.", directory)
         if entry.kind is Kind.LINK:
             return Verdict(directory, Standing.LINK, REASONS[Standing.LINK], directory)
+        if entry.kind is Kind.BROKEN:
+            raise Unreadable("The directory cannot be looked at.")
         if entry.kind is not Kind.DIRECTORY:
             return Verdict(directory, Standing.MISSING, f"The {directory or 'root'} is no directory.", directory)
         if above is None:
@@ -146,8 +150,11 @@ class Judge:
         if shown_name(path) != path:
             return Standing.NAME
         if entry.kind is not Kind.FILE:
-            return Standing.LINK if entry.kind is Kind.LINK else Standing.NOT_REGULAR
+            return _NO_FILE.get(entry.kind, Standing.NOT_REGULAR)
         return Standing.SIZE if entry.signature.size > self._max_bytes else Standing.ELIGIBLE
+
+
+_NO_FILE = {Kind.LINK: Standing.LINK, Kind.BROKEN: Standing.BROKEN}
 
 
 def _is_plain(path: str, parts: list[str]) -> bool:

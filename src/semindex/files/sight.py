@@ -10,6 +10,10 @@ from semindex.core.judge import Entry, Kind, Unreadable
 from semindex.files.git import GIT, is_boundary
 from semindex.files.reading import signature_of
 from semindex.files.rules import IgnoreRules
+from semindex.model.chunks import Signature
+
+FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
+"""Errors of a look at a file that are its directory's doing; others are its own."""
 
 
 class DiskSight:
@@ -28,7 +32,9 @@ class DiskSight:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 return None
-            raise Unreadable(os.strerror(error.errno or errno.EIO) + ".") from error
+            if error.errno in FORBIDDEN:
+                raise Unreadable(f"{os.strerror(error.errno)}.") from error
+            return Entry(Kind.BROKEN, Signature(0, 0, 0, 0))
         return Entry(_kind(status.st_mode), signature_of(status))
 
     def rules_above(self) -> IgnoreStack:

@@ -147,7 +147,7 @@ class WorkingTree:
         return None if text is None else file_hash(text)
 
 
-_SKIPPED = frozenset({Standing.LINK, Standing.NOT_REGULAR, Standing.NAME, Standing.SIZE})
+_SKIPPED = frozenset({Standing.LINK, Standing.NOT_REGULAR, Standing.NAME, Standing.SIZE, Standing.BROKEN})
 
 
 def told(judge: Judge, paths: Iterable[str], checkpoint: Callable[[], object]) -> TreeScan:

@@ -17,6 +17,7 @@ from semindex.core.judge import Unreadable
 from semindex.files.listing import Folder, Lister
 from semindex.files.reading import MAX_FILE_BYTES, signature_of
 from semindex.files.roots import root_identity
+from semindex.files.sight import FORBIDDEN
 from semindex.model.chunks import Signature
 from semindex.model.errors import TooManyFiles, WorkspaceUnavailable
 from semindex.ports import TreeScan
@@ -107,7 +108,7 @@ class Walk:
         return folder
 
     def _look_at_files(self, prefix: str, folder: Folder) -> None:
-        """Take the signatures of a directory's files: of all, or of none if one cannot be looked at."""
+        """Take the signatures of a directory's files: of all, or of none if the directory forbids it."""
         base, before = self._lister.root + prefix, self._before.files
         room = self._max_files - len(self._after.files)
         files: dict[str, Signature] = {}
@@ -117,9 +118,11 @@ class Walk:
             try:
                 status = os.lstat(base + name)
             except OSError as error:
-                if error.errno in _GONE:
-                    continue
-                raise
+                if error.errno in FORBIDDEN:
+                    raise
+                if error.errno not in _GONE:
+                    skipped[path] = REASONS[Standing.BROKEN]
+                continue
             if not stat.S_ISREG(status.st_mode):
                 continue
             if status.st_size > MAX_FILE_BYTES:
