@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 import numpy as np
 import pytest
 import trio
+import trio.testing
+from attrs import fields
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,18 +22,18 @@ PATIENCE = 30.0
 huge = st.integers(-(2**70), 2**70)
 any_text = st.text(st.characters(codec=None, categories=None), max_size=20)
 """Lone surrogates too: they stand for names that are not UTF-8."""
-records = st.builds(
-    FileRecord,
-    path=any_text,
-    state=st.sampled_from(FileState),
-    file_hash=st.none() | st.text("0123456789abcdef", min_size=64, max_size=64),
-    signature=st.none() | st.builds(Signature, huge, huge, huge, huge),
-    chunks=st.integers(0, 2**40),
-    chunking=st.sampled_from(["", "kilo-1", "extended-7"]),
-    dirty=st.booleans(),
-    inherited=st.booleans(),
-    reason=st.none() | any_text,
-)
+record_fields: dict[str, st.SearchStrategy[object]] = {
+    "path": any_text,
+    "state": st.sampled_from(FileState),
+    "file_hash": st.none() | st.text("0123456789abcdef", min_size=64, max_size=64),
+    "signature": st.none() | st.builds(Signature, huge, huge, huge, huge),
+    "chunks": st.integers(0, 2**40),
+    "chunking": st.sampled_from(["", "kilo-1", "extended-7"]),
+    "dirty": st.booleans(),
+    "inherited": st.booleans(),
+    "reason": st.none() | any_text,
+}
+records = st.builds(FileRecord, **record_fields)
 
 
 def record(path: str, file_hash: str = "a" * 64, **fields: object) -> FileRecord:
@@ -45,6 +47,9 @@ OpenLedger = Callable[[], AbstractAsyncContextManager[Ledger]]
 
 
 class LedgerConformance:
+    def test_every_field_of_a_record_is_tried(self) -> None:
+        assert set(record_fields) == {field.name for field in fields(FileRecord)}
+
     @pytest.fixture
     async def ledger(self, open_ledger: OpenLedger) -> AsyncIterator[Ledger]:
         with trio.fail_after(PATIENCE):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 import trio
-from attrs import evolve
+from attrs import evolve, fields
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -33,18 +33,18 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 times = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45))]))
 flags = st.none() | st.booleans()
-registrations = st.builds(
-    Registration,
-    id=st.text("abz019._:-", min_size=1, max_size=4),
-    path=text,
-    baseline_path=st.none() | text,
-    created_at=times,
-    lifecycle=st.sampled_from(Lifecycle),
-    purge_on_release=flags,
-    project_id=st.none() | text,
-    workspace_id=st.none() | text,
-    purge=flags,
-)
+registration_fields: dict[str, st.SearchStrategy[object]] = {
+    "id": st.text("abz019._:-", min_size=1, max_size=4),
+    "path": text,
+    "baseline_path": st.none() | text,
+    "created_at": times,
+    "lifecycle": st.sampled_from(Lifecycle),
+    "purge_on_release": flags,
+    "project_id": st.none() | text,
+    "workspace_id": st.none() | text,
+    "purge": flags,
+}
+registrations = st.builds(Registration, **registration_fields)
 
 
 def minute(number: int) -> datetime:
@@ -66,6 +66,9 @@ def operation(number: int, **fields: object) -> Operation:
 
 
 class CellStateConformance:
+    def test_every_field_of_a_registration_is_tried(self) -> None:
+        assert set(registration_fields) == {field.name for field in fields(Registration)}
+
     @pytest.fixture
     async def state(self, open_state: OpenState) -> AsyncIterator[CellState]:
         with trio.fail_after(PATIENCE):

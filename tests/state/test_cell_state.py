@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from semindex.model.errors import StateDamaged
 from semindex.ports import CellState
 from semindex.state.cell_state import open_cell_state
 from semindex.state.ledger import SLICE
 from tests.state.conformance import record
-from tests.state.state_conformance import CellStateConformance, OpenState
+from tests.state.state_conformance import CellStateConformance, OpenState, registration
 
 
 class TestSqliteCellState(CellStateConformance):
@@ -40,3 +41,15 @@ async def test_the_next_start_removes_what_an_interrupted_clearing_left(tmp_path
     with closing(sqlite3.connect(tmp_path / "cell.sqlite")) as connection:
         assert connection.execute("SELECT count(*) FROM files").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM ledgers").fetchone() == (1,)
+
+
+async def test_a_text_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "cell.sqlite"
+    async with open_cell_state(path) as state:
+        await state.registrations.save(registration("a"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE registrations SET path = CAST(x'ff' AS TEXT)")
+
+    async with open_cell_state(path) as state:
+        with pytest.raises(StateDamaged, match=f"{path}"):
+            await state.registrations.load_all()

@@ -61,6 +61,7 @@ ROW_DAMAGE: dict[str, Callable[[Path], None]] = {
         path, f"UPDATE vectors SET vector = substr(vector, 1, 252) {OF_KEY}", KEYS[7]
     ),
     "it is empty": lambda path: alter(path, f"UPDATE vectors SET vector = x'' {OF_KEY}", KEYS[7]),
+    "it is text": lambda path: alter(path, f"UPDATE vectors SET vector = CAST(x'ffff' AS TEXT) {OF_KEY}", KEYS[7]),
     "it is missing": lambda path: alter(path, f"DELETE FROM vectors {OF_KEY}", KEYS[7]),
     "it is another's": lambda path: alter(
         path,

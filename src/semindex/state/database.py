@@ -161,7 +161,7 @@ async def open_database(path: Path, schema: Schema = CELL) -> AsyncIterator[Data
 
 def _open(path: Path, schema: Schema) -> Connection:
     with _translating(path):
-        if _exists(path):
+        if _has_content(path):
             _examine(path, schema)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -174,7 +174,7 @@ def _open(path: Path, schema: Schema) -> Connection:
         return connection
 
 
-def _exists(path: Path) -> bool:
+def _has_content(path: Path) -> bool:
     """Say whether the file holds anything, and refuse what SQLite would quietly begin anew."""
     if path.exists() and not path.is_file():
         raise StateDamaged(f"{path} is not a file: move it away, or choose another directory.")
@@ -290,7 +290,8 @@ def _translating(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind of error, the rest its detail
-        if code in _DAMAGED:
+        is_undecodable = isinstance(error, sqlite3.OperationalError) and code == 0  # raised by Python, not by SQLite
+        if code in _DAMAGED or is_undecodable:
             raise StateDamaged(_damaged(path, str(error))) from error
         if code in _UNWRITABLE or isinstance(error, OSError):
             raise StateUnwritable(

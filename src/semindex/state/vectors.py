@@ -38,7 +38,7 @@ def find(connection: Connection, space: str, digests: Sequence[bytes], generatio
     """Return the intact vectors among those asked for, as read-only views, shape [dimension]."""
     found = Found()
     for number, digest, used, checksum, data in _rows(connection, space, digests):
-        if checksum != _checksum(space, digest, data):
+        if data is None or checksum != _checksum(space, digest, data):
             found.damaged.append(number)
             continue
         found.vectors[digest] = np.frombuffer(data, _STORED).astype(np.float32, copy=False)
@@ -49,12 +49,13 @@ def find(connection: Connection, space: str, digests: Sequence[bytes], generatio
 
 def _rows(
     connection: Connection, space: str, digests: Sequence[bytes]
-) -> Iterator[tuple[int, bytes, int, bytes | None, bytes]]:
+) -> Iterator[tuple[int, bytes, int, bytes | None, bytes | None]]:
     for first in range(0, len(digests), _LOOKUPS):
         asked = digests[first : first + _LOOKUPS]
         yield from connection.execute(
-            f"""SELECT entries.id, digest, used, checksum, coalesce(vector, x'') FROM entries
-            LEFT JOIN vectors ON vectors.id = entries.id
+            # The casts are for damaged rows: in a sound one each value has that type.
+            f"""SELECT entries.id, digest, CAST(used AS INTEGER), CAST(checksum AS BLOB), CAST(vector AS BLOB)
+            FROM entries LEFT JOIN vectors ON vectors.id = entries.id
             WHERE space = (SELECT id FROM spaces WHERE name = ?) AND digest IN ({", ".join("?" * len(asked))})""",
             (space, *asked),
         )
