@@ -1,6 +1,5 @@
 """A worktree above its baseline: what it inherits, what it holds itself, and how it follows."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from semindex.model.profiles import Role
 from semindex.model.status import State
 from semindex.state.memory import MemoryEmbeddingCache
 from semindex.testing.bench import Bench, Process, words
-from semindex.testing.intercept import Call, Gate, Recorder
+from semindex.testing.intercept import Call, Gate, Proceed, Recorder
 
 P, W = "/primary", "/worktree"
 PATIENCE = 600.0
@@ -213,7 +212,7 @@ async def test_a_search_takes_into_account_what_the_baseline_did_while_it_waited
 ) -> None:
     bench, own, moved = fruit_bench(), Gate("store.upsert", about="apricot"), Gate("pool.chunk", about="banana")
 
-    async def open_late(call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def open_late(call: Call, proceed: Proceed) -> Any:
         """Let the worktree's copy of banana.py be made only after a first look into the store, which misses it."""
         result = await proceed()
         if call.is_named("store.search"):

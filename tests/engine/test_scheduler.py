@@ -1,6 +1,6 @@
 """The cell's one budget for embedding."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, StateUn
 from semindex.model.profiles import EmbeddingProfile, Role
 from semindex.ports import Vectors
 from semindex.state.memory import MemoryEmbeddingCache
-from semindex.testing.intercept import Around, Call, Failing, Gate, Recorder, intercept
+from semindex.testing.intercept import Around, Call, Failing, Gate, Proceed, Recorder, intercept
 
 EDIT, BACKFILL = Priority.EDIT, Priority.BACKFILL
 PATIENCE = 60.0
@@ -237,7 +237,7 @@ async def test_a_waiting_text_that_becomes_urgent_goes_with_the_urgent_ones(
 async def test_at_most_so_many_batches_run_at_once(autojump_clock: trio.testing.MockClock) -> None:
     running, most = 0, 0
 
-    async def count(call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def count(call: Call, proceed: Proceed) -> Any:
         nonlocal running, most
         if not call.is_named("embedder.embed", "DOCUMENT"):
             return await proceed()
@@ -367,7 +367,7 @@ class Answering:
 
     spoil: Callable[[Vectors], Any]
 
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def __call__(self, call: Call, proceed: Proceed) -> Any:
         answer = await proceed()
         return self.spoil(answer) if call.is_named("embedder.embed", "poison") else answer
 
@@ -463,7 +463,7 @@ class Program:
     latencies: list[int]
     poison: str
 
-    async def adapter(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def adapter(self, call: Call, proceed: Proceed) -> Any:
         if call.is_named("embedder.embed"):
             await trio.sleep(self.latencies.pop() if self.latencies else 1)
             if self.poison in call.args[0]:

@@ -1,6 +1,6 @@
 """One query's way from the store's hits to verified results, on the exact store."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from semindex.model.ids import point_id
 from semindex.model.points import Hit, chunk_payload
 from semindex.ports import TreeScan, Vectors
 from semindex.stores.memory import MemoryVectorStore
-from semindex.testing.intercept import Around, Call, Recorder, intercept
+from semindex.testing.intercept import Around, Call, Proceed, Recorder, intercept
 
 BASE, DELTA = "ws-base", "ws-delta"
 PATIENCE = 60.0
@@ -231,7 +231,7 @@ async def test_a_file_that_changes_between_the_store_and_the_check_is_not_shown(
     library = Library()
     await library.add_many({"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6})
 
-    async def edit(call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def edit(call: Call, proceed: Proceed) -> Any:
         hits = await proceed()
         library.disk.hashes_by_path["a"] = "edited meanwhile"
         return hits
@@ -280,7 +280,7 @@ async def test_the_store_is_asked_for_all_collections_at_once(autojump_clock: tr
     await library.add("a", 0.9)
     await library.add("b", 0.8, collection=DELTA)
 
-    async def slow(call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def slow(call: Call, proceed: Proceed) -> Any:
         await trio.sleep(1)
         return await proceed()
 

@@ -1,6 +1,5 @@
 """The life of a workspace: how it begins, fails, recovers and ends."""
 
-from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +15,7 @@ from semindex.model.ids import collection_name
 from semindex.model.points import CollectionMetadata
 from semindex.model.status import State
 from semindex.testing.bench import Bench, words
-from semindex.testing.intercept import Call, Failing, Gate, Recorder
+from semindex.testing.intercept import Call, Failing, Gate, Proceed, Recorder
 
 A, B = "/a", "/b"
 PATIENCE = 3600.0
@@ -30,7 +29,7 @@ class Slow:
     name: str
     seconds: float
 
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def __call__(self, call: Call, proceed: Proceed) -> Any:
         if call.is_named(self.name):
             await trio.sleep(self.seconds)
         return await proceed()
@@ -120,7 +119,7 @@ async def test_a_store_that_is_down_at_the_start_is_tried_again_with_growing_pau
     bench.tree(A, a=words("apple"))
     tries: list[float] = []
 
-    async def note(call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def note(call: Call, proceed: Proceed) -> Any:
         if call.is_named("store.describe"):
             tries.append(trio.current_time())
         return await proceed()

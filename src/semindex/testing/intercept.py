@@ -3,7 +3,7 @@
 One proxy serves all ports, since each of their calls is an ``async`` method; attributes pass through.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar, cast
@@ -33,10 +33,17 @@ class Call:
         return str(self) == name and about in f"{self.args} {self.kwargs}"
 
 
-class Around(Protocol):
-    """What is done instead of a call; awaiting ``proceed()`` makes the call."""
+class Proceed(Protocol):
+    """Makes the call, or with an argument that call in its place."""
 
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    def __call__(self, call: Call | None = None) -> Awaitable[Any]:
+        """Return what is to be awaited."""
+
+
+class Around(Protocol):
+    """What is done instead of a call."""
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Any:
         """Return what the caller shall get, or raise it."""
 
 
@@ -59,10 +66,17 @@ class _Proxy:
             return attribute
 
         @wraps(attribute)
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return await self._around(Call(self._name, name, args, kwargs), lambda: attribute(*args, **kwargs))
+        async def through(*args: Any, **kwargs: Any) -> Any:
+            made = Call(self._name, name, args, kwargs)
 
-        return call
+            def proceed(call: Call | None = None) -> Awaitable[Any]:
+                call = made if call is None else call
+                result: Awaitable[Any] = attribute(*call.args, **call.kwargs)
+                return result
+
+            return await self._around(made, proceed)
+
+        return through
 
 
 @define
@@ -71,7 +85,7 @@ class Recorder:
 
     calls: list[Call] = field(factory=list)
 
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def __call__(self, call: Call, proceed: Proceed) -> Any:
         """Note the call and make it."""
         self.calls.append(call)
         return await proceed()
@@ -110,7 +124,7 @@ class Gate:
         while not self._held:
             await self._arrivals.park()
 
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def __call__(self, call: Call, proceed: Proceed) -> Any:
         """Make the call when the gate is open."""
         if not call.is_named(self._name, self._about):
             return await proceed()
@@ -139,7 +153,7 @@ class Failing:
     times: int = 0
     about: str = ""
 
-    async def __call__(self, call: Call, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def __call__(self, call: Call, proceed: Proceed) -> Any:
         """Make the call, or raise the error at its next checkpoint."""
         if not self.times or not call.is_named(self.name, self.about):
             return await proceed()
