@@ -1,5 +1,6 @@
 """A cell as its doors see it: the calls, the status of the whole, and waiting for a change."""
 
+import re
 import uuid
 from collections.abc import Callable
 from datetime import datetime
@@ -22,6 +23,7 @@ from semindex.ports import EmbeddingCache
 MAX_WAIT = 25.0
 """Seconds for which a client may be kept waiting for a change (service page, section 2)."""
 
+_COUNTER = re.compile(r"[0-9]{1,18}")
 _MESSAGES = {
     CellPhase.STARTING: "Reading the registrations.",
     CellPhase.READY: "Ready.",
@@ -64,8 +66,8 @@ class Cell:
 
         While the cell is stopping nobody is kept waiting.
         """
-        boot, _, counter = (since or self.revision).rpartition("-")
-        if boot != self.boot or not counter.isdecimal() or self.is_stopping:
+        boot, _, counter = (self.revision if since is None else since).rpartition("-")
+        if boot != self.boot or not _COUNTER.fullmatch(counter) or self.is_stopping:
             await trio.lowlevel.checkpoint()
             return
         with trio.move_on_after(min(seconds, MAX_WAIT)):

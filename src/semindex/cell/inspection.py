@@ -5,6 +5,7 @@ import heapq
 import trio
 from attrs import frozen
 
+from semindex.core.prefix import parse_prefix
 from semindex.engine.workspace import Workspace
 from semindex.model.answers import Explanation, FilesPage
 from semindex.model.errors import InvalidInput, NotReady
@@ -39,8 +40,11 @@ class Inspection:
         return FilesPage(await trio.to_thread.run_sync(page, limiter=self.threads), len(records))
 
     async def explain(self, registration_id: str, path: str) -> Explanation:
-        """Say why a path is or is not searchable. Raises UnknownRegistration, NotReady."""
-        return await self._workspace(registration_id).explain(path)
+        """Say why a path of the workspace is or is not searchable. Raises InvalidInput, UnknownRegistration, NotReady."""
+        segments = parse_prefix(path)
+        if not segments:
+            raise InvalidInput("Name a file or a directory of the workspace to be explained.")
+        return await self._workspace(registration_id).explain("/".join(segments))
 
     def _workspace(self, registration_id: str) -> Workspace:
         lease = self.registry.lease(registration_id)

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from semindex.cell.cell import Cell
 from semindex.http import wire
-from semindex.http.errors import RequestError
+from semindex.http.errors import MethodNotAllowed, RequestError
 from semindex.model.status import FileState
 
 MAX_BODY = 64 * 1024
@@ -30,7 +30,8 @@ BODY_TIMEOUT = 10.0
 
 Body = TypeVar("Body", bound=wire.Request)
 Result = TypeVar("Result")
-Call = Callable[[Request], Awaitable[wire.Json]]
+Call = Callable[[Request], Awaitable[wire.Json | Response]]
+"""Answers a request; plain JSON means 200."""
 
 
 def answer(content: wire.Json, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -48,26 +49,21 @@ class ControlApi:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
         one = "/v1/registrations/{id}"
-        self._router = Router(
-            [
-                Route("/metrics", self._metrics, methods=["GET"]),
-                self._route("GET", "/v1/status", self._status),
-                self._route("GET", "/v1/registrations", self._list),
-                self._route("PUT", one, self._register),
-                self._route("GET", one, self._registration),
-                self._route("DELETE", one, self._release),
-                self._route("POST", f"{one}/reindex", self._reindex, 202),
-                self._route("POST", f"{one}/purge", self._purge, 202),
-                self._route("GET", f"{one}/files", self._files),
-                self._route("GET", f"{one}/explain", self._explain),
-                self._route("GET", f"{one}/tokens", self._tokens),
-                self._route("POST", f"{one}/tokens", self._create_token, 201),
-                self._route("DELETE", f"{one}/tokens/{{token}}", self._revoke_token),
-                self._route("GET", "/v1/operations/{id}", self._operation),
-                self._route("POST", "/v1/search", self._search),
-            ],
-            redirect_slashes=False,
-        )
+        routes: dict[str, dict[str, Call]] = {
+            "/metrics": {"GET": self._metrics},
+            "/v1/status": {"GET": self._status},
+            "/v1/registrations": {"GET": self._list},
+            one: {"PUT": self._register, "GET": self._registration, "DELETE": self._release},
+            f"{one}/reindex": {"POST": self._reindex},
+            f"{one}/purge": {"POST": self._purge},
+            f"{one}/files": {"GET": self._files},
+            f"{one}/explain": {"GET": self._explain},
+            f"{one}/tokens": {"GET": self._tokens, "POST": self._create_token},
+            f"{one}/tokens/{{token}}": {"DELETE": self._revoke_token},
+            "/v1/operations/{id}": {"GET": self._operation},
+            "/v1/search": {"POST": self._search},
+        }
+        self._router = Router([_route(path, calls) for path, calls in routes.items()], redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; errors are the dispatcher's to translate."""
@@ -76,15 +72,8 @@ class ControlApi:
             await self._router(dict(scope, app=self), receive, send)
         except HTTPException as error:
             if error.status_code == 405:
-                raise RequestError(405, "method_not_allowed", "This route exists, but not with this method.") from None
+                raise MethodNotAllowed((error.headers or {})["Allow"].split(", ")) from None
             raise RequestError(404, "not_found", "There is no such route.") from None
-
-    @staticmethod
-    def _route(method: str, path: str, call: Call, status: int = 200) -> Route:
-        async def endpoint(request: Request) -> Response:
-            return answer(await call(request), status)
-
-        return Route(path, endpoint, methods=[method])
 
     async def _metrics(self, request: Request) -> Response:
         _query(request)
@@ -132,17 +121,17 @@ class ControlApi:
             )
         )
 
-    async def _reindex(self, request: Request) -> wire.Json:
+    async def _reindex(self, request: Request) -> Response:
         options = _query(request, "force")
         operation = await self._cell.operations.reindex(
             request.path_params["id"], force=_flag(options, "force") or False
         )
-        return wire.operation(operation)
+        return answer(wire.operation(operation), 202)
 
-    async def _purge(self, request: Request) -> wire.Json:
+    async def _purge(self, request: Request) -> Response:
         options = _query(request, "force")
         operation = await self._cell.operations.purge(request.path_params["id"], force=_flag(options, "force") or False)
-        return wire.operation(operation)
+        return answer(wire.operation(operation), 202)
 
     async def _operation(self, request: Request) -> wire.Json:
         options = _query(request, "wait", "since")
@@ -160,7 +149,7 @@ class ControlApi:
             path=wanted.path or None,
             max_results=wanted.max_results,
             fresh=wanted.fresh,
-            keep_overlaps=wanted.keep_overlaps,
+            keep_overlaps=None if wanted.overlap is None else wanted.overlap == "keep",
         )
         return wire.search(await _while_connected(request, search))
 
@@ -189,11 +178,11 @@ class ControlApi:
         _query(request)
         return wire.tokens(self._cell.search_tokens.list(request.path_params["id"]))
 
-    async def _create_token(self, request: Request) -> wire.Json:
+    async def _create_token(self, request: Request) -> Response:
         _query(request)
         wanted = await _body(request, wire.TokenRequest)
         token, record = await self._cell.search_tokens.create(request.path_params["id"], wanted.label)
-        return wire.token(record) | {"token": token}
+        return answer(wire.token(record) | {"token": token}, 201)
 
     async def _revoke_token(self, request: Request) -> wire.Json:
         _query(request)
@@ -204,6 +193,14 @@ class ControlApi:
         if "wait" in options:
             seconds = _number(options, "wait", 0)
             await _while_connected(request, partial(self._cell.wait, options.get("since"), seconds))
+
+
+def _route(path: str, calls: Mapping[str, Call]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        result = await calls["GET" if request.method == "HEAD" else request.method](request)
+        return result if isinstance(result, Response) else answer(result)
+
+    return Route(path, endpoint, methods=list(calls))
 
 
 async def _while_connected(request: Request, work: Callable[[], Awaitable[Result]]) -> Result:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from semindex.cell.cell import Cell
 from semindex.http import wire
 from semindex.http.control import answer
-from semindex.http.errors import RequestError, status_of
+from semindex.http.errors import MethodNotAllowed, RequestError, Unauthorized, status_of
 from semindex.http.hypercorn_fixes import Exchange
 from semindex.http.security import Credential, Gatekeeper, Holder, foreign
 from semindex.model.answers import CellPhase
@@ -23,6 +23,8 @@ from semindex.model.errors import SemindexError, leaves
 logger = logging.getLogger(__name__)
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_SHOWN_PATH = 200
+"""Characters of a path that are logged."""
 _AGENTS = (Holder.AGENT, Holder.REGISTRATION)
 
 
@@ -40,7 +42,7 @@ class Dispatcher:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "websocket":
-            await self._websocket(scope, receive, send)
+            await _reject(receive, send, self._websocket_refusal(scope))
         else:
             exchange = Exchange(receive, send)
             await self._http(scope, exchange.receive, exchange.send)
@@ -65,7 +67,7 @@ class Dispatcher:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (header := foreign(scope)) is not None:
-            raise RequestError(403, "foreign_request", f"This {header} is not of this machine; use 127.0.0.1.")
+            raise _foreign(header)
         _check_escapes(scope)
         path, method = scope["path"], scope["method"]
         if path in ("/healthz", "/readyz"):
@@ -82,22 +84,21 @@ class Dispatcher:
             _require(credential, Holder.CONTROL)
             await self._control(scope, receive, send)
         else:
-            raise RequestError(404, "not_found", "There is no such route.")
+            raise _not_found()
 
     async def _health(self, path: str, method: str, scope: Scope, receive: Receive, send: Send) -> None:
         if method not in ("GET", "HEAD"):
-            raise RequestError(405, "method_not_allowed", "This route exists, but not with this method.")
+            raise MethodNotAllowed(["GET", "HEAD"])
         phase, message = self._cell.phase()
         healthy = phase in (CellPhase.READY, CellPhase.STARTING) if path == "/healthz" else phase is CellPhase.READY
         await answer({"status": phase, "message": message}, 200 if healthy else 503)(scope, receive, send)
 
-    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if foreign(scope) is not None:
-            await _reject(receive, send, 403, wire.error("This request is not of this machine.", "foreign_request"))
-        elif self._gatekeeper.credential(scope).holder is not Holder.CONTROL:
-            await _reject(receive, send, 401, wire.error("The control token is required.", "unauthorized"))
-        else:
-            await _reject(receive, send, 404, wire.error("There is no such route.", "not_found"))
+    def _websocket_refusal(self, scope: Scope) -> RequestError:
+        if (header := foreign(scope)) is not None:
+            return _foreign(header)
+        if self._gatekeeper.credential(scope).holder is not Holder.CONTROL:
+            return Unauthorized()
+        return _not_found()
 
 
 def _refusal(scope: Scope, group: BaseExceptionGroup[Exception]) -> Response:
@@ -105,9 +106,10 @@ def _refusal(scope: Scope, group: BaseExceptionGroup[Exception]) -> Response:
     request_id, errors = scope["state"]["request_id"], list(leaves(group))
     for error in errors:
         if isinstance(error, RequestError):
-            return answer(error.body, error.status, {"www-authenticate": "Bearer"} if error.status == 401 else {})
+            return answer(error.body, error.status, error.headers)
         if isinstance(error, SemindexError):
-            logger.info("request %s: %s %s: %s", request_id, scope["method"], error.code, error)
+            route = f"{scope['method']} {scope['path'][:_SHOWN_PATH]}"
+            logger.info("request %s: %s: %s: %s", request_id, route, error.code, error)
             return answer(wire.error(str(error), error.code), status_of(error))
     logger.error("request %s failed", request_id, exc_info=errors[0])
     return answer(wire.error(f"An unexpected error; the log has it under {request_id}.", "internal"), 500)
@@ -115,7 +117,7 @@ def _refusal(scope: Scope, group: BaseExceptionGroup[Exception]) -> Response:
 
 def _require(credential: Credential, *holders: Holder) -> None:
     if credential.holder not in holders:
-        raise RequestError(401, "unauthorized", "A valid token is required: Authorization: Bearer <token>.")
+        raise Unauthorized
 
 
 def _check_escapes(scope: Scope) -> None:
@@ -124,12 +126,19 @@ def _check_escapes(scope: Scope) -> None:
         raise RequestError(400, "bad_escape", "The URL holds a broken percent-escape.")
 
 
-async def _reject(receive: Receive, send: Send, status: int, body: wire.Json) -> None:
+def _foreign(header: str) -> RequestError:
+    return RequestError(403, "foreign_request", f"This {header} is not of this machine; use 127.0.0.1.")
+
+
+def _not_found() -> RequestError:
+    return RequestError(404, "not_found", "There is no such route.")
+
+
+async def _reject(receive: Receive, send: Send, error: RequestError) -> None:
     """Refuse a WebSocket before it is accepted."""
     await receive()
-    response = answer(body, status)
-    headers = [*response.raw_headers, (b"www-authenticate", b"Bearer")] if status == 401 else response.raw_headers
-    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+    response = answer(error.body, error.status, error.headers)
+    await send({"type": "websocket.http.response.start", "status": error.status, "headers": response.raw_headers})
     await send({"type": "websocket.http.response.body", "body": response.body})
 
 

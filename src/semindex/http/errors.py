@@ -1,5 +1,7 @@
 """Which status each error has on the wire. Messages are shown as they are: no error of ours holds a secret or a text."""
 
+from collections.abc import Iterable, Mapping
+
 from semindex.http import wire
 from semindex.model import errors
 
@@ -26,10 +28,35 @@ STATUS: dict[type[errors.SemindexError], int] = {
 class RequestError(Exception):
     """A request that is refused before any call is made."""
 
-    def __init__(self, status: int, code: str, message: str, detail: wire.Json | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        detail: wire.Json | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.body = wire.error(message, code, detail)
+        self.headers = headers or {}
+
+
+class Unauthorized(RequestError):
+    """A request without a credential that opens this door."""
+
+    def __init__(self) -> None:
+        message = "A valid token is required: Authorization: Bearer <token>."
+        super().__init__(401, "unauthorized", message, headers={"www-authenticate": "Bearer"})
+
+
+class MethodNotAllowed(RequestError):
+    """A route that exists, but not with this method."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        methods = ", ".join(sorted(allowed))
+        message = f"This route exists, but only with {methods}."
+        super().__init__(405, "method_not_allowed", message, headers={"allow": methods})
 
 
 def status_of(error: errors.SemindexError) -> int:

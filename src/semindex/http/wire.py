@@ -6,7 +6,7 @@ may have more.
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -66,7 +66,7 @@ class SearchRequest(SearchFields):
     """``POST /v1/search``."""
 
     registration_id: str = Field(min_length=1)
-    keep_overlaps: bool | None = None
+    overlap: Literal["fold", "keep"] | None = None
 
 
 class TokenRequest(Request):

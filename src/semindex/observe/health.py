@@ -36,9 +36,9 @@ class DependencyHealth:
 
     def __call__(self, call: Call) -> None:
         """Take note of a call. One that was refused was answered; an error that no adapter knows was not."""
-        is_answered = isinstance(call.error, SemindexError) and not isinstance(call.error, self._unavailable)
-        reachable = call.error is None or is_answered
-        last_error = self.status.last_error if reachable else str(call.error) or type(call.error).__name__
+        error = call.error
+        reachable = error is None or (isinstance(error, SemindexError) and not isinstance(error, self._unavailable))
+        last_error = self.status.last_error if reachable else _told(error)
         was_reachable = self.status.reachable
         self.status = DependencyStatus(reachable, round(1000 * call.seconds, 2), last_error, self._clock())
         if not reachable:
@@ -56,3 +56,8 @@ class DependencyHealth:
             if not self.status.reachable:
                 with trio.move_on_after(PROBE_TIMEOUT), suppress(Exception):
                     await probe()
+
+
+def _told(error: Exception | None) -> str:
+    """Return what may be told of an error: messages of foreign ones may hold anything."""
+    return str(error) if isinstance(error, SemindexError) else f"An unexpected {type(error).__name__}."
