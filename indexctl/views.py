@@ -67,7 +67,8 @@ def _line(*parts: Text | str) -> Text:
 
 
 def _registration(status: Json) -> RenderableType:
-    numbers = f"{progress(status)} files, {status.get('totalChunks', 0):,} chunks"
+    done, chunks = progress(status), _count(status.get("totalChunks", 0), "chunk")
+    numbers = f"{done} {'file' if done == '1' else 'files'}, {chunks}"
     below = f", on {status['baselinePath']}" if "baselinePath" in status else ""
     lines = [
         _line(plain(status["id"], "bold"), state(status["state"]), numbers),
@@ -75,7 +76,7 @@ def _registration(status: Json) -> RenderableType:
         plain(status.get("message")),
     ]
     if skipped := status.get("skippedFiles"):
-        lines.append(plain(f"{skipped:,} files are skipped: indexctl files --id {status['id']} --state skipped"))
+        lines.append(plain(f"{_count(skipped, 'file')} skipped: indexctl files --id {status['id']} --state skipped"))
     failed = status.get("failedFiles", {})
     lines += [plain(f"failed: {each['path']}: {each['reason']}", "red") for each in failed.get("first", ())]
     return Group(*lines)
@@ -91,9 +92,9 @@ def _registrations(statuses: list[Json]) -> RenderableType:
 
 
 def _receipt(receipt: Json) -> RenderableType:
-    kept = "its index is kept, or serves other registrations"
-    gone = f"{receipt.get('points', 0):,} chunks ({_size(receipt.get('bytes', 0))}) are deleted"
-    return plain(f"{receipt['released']} is released; {gone if receipt.get('purged') else kept}.")
+    stored = f"{_count(receipt.get('points', 0), 'chunk')}, {_size(receipt.get('bytes', 0))}"
+    what = f"its index is deleted ({stored})" if receipt.get("purged") else "its index stays"
+    return plain(f"{receipt['released']} is released; {what}.")
 
 
 def _operation(operation: Json) -> RenderableType:
@@ -109,11 +110,10 @@ def _search(answer: Json) -> RenderableType:
     if not lines:
         lines.append(Text(_NOTHING_FOUND.get(answer.get("reason", ""), "Nothing is close enough to the question.")))
     if not answer.get("fresh", True):
-        lines.append(
-            plain(f"Not in yet: {answer.get('pendingCount', 0):,} files that are new or have changed.", "yellow")
-        )
+        pending = _count(answer.get("pendingCount", 0), "file")
+        lines.append(plain(f"Not taken in yet: {pending}, new or changed.", "yellow"))
     if (withheld := answer.get("withheld", 0)) and answer["results"]:
-        lines.append(plain(f"Left out: {withheld:,} matches whose files have changed.", "yellow"))
+        lines.append(plain(f"Left out, because of changes on disk: {_count(withheld, 'hit')}.", "yellow"))
     return Group(*lines)
 
 
@@ -140,7 +140,7 @@ def _service(status: Json) -> RenderableType:
 def _files(records: Iterable[Json]) -> RenderableType:
     lines = []
     for record in records:
-        remark = record.get("reason") or f"{record.get('chunks', 0)} chunks"
+        remark = record.get("reason") or _count(record.get("chunks", 0), "chunk")
         lines.append(_line(state(record["state"]), record["path"], plain(remark, "dim")))
     return Group(*lines)
 
@@ -171,6 +171,10 @@ def _tokens(made: list[Json]) -> RenderableType:
 
 def _revocation(done: Json) -> RenderableType:
     return plain(f"The token {done['revoked']} is worthless from now on.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _size(number: float) -> str:

@@ -35,14 +35,18 @@ HIT = {"filePath": "a.py", "startLine": 3, "endLine": 9, "score": 0.8765, "codeC
                 "shop  Indexing  5/1,200 files, 3,456 chunks",
                 "worktree /src/shop, on /src/base",
                 "Indexed 5 / 1200 files (0%).",
-                "2 files are skipped: indexctl files --id shop --state skipped",
+                "2 files skipped: indexctl files --id shop --state skipped",
                 "failed: odd.py: It is odd.",
             ],
         ),
         ("registrations", [REGISTRATION], ["shop  worktree  Indexing  5/1,200  /src/shop"]),
         ("registrations", [], ["indexctl register --id NAME"]),
-        ("receipt", {"released": "shop", "purged": True, "points": 5, "bytes": 2048}, ["5 chunks (2 KiB) are deleted"]),
-        ("receipt", {"released": "shop", "purged": False}, ["shop is released; its index is kept"]),
+        (
+            "receipt",
+            {"released": "shop", "purged": True, "points": 5, "bytes": 2048},
+            ["its index is deleted (5 chunks, 2 KiB)"],
+        ),
+        ("receipt", {"released": "shop", "purged": False}, ["shop is released; its index stays"]),
         (
             "operation",
             {"id": "0-1", "registrationId": "shop", "kind": "reindex", "state": "running"},
@@ -51,8 +55,8 @@ HIT = {"filePath": "a.py", "startLine": 3, "endLine": 9, "score": 0.8765, "codeC
         ("search", SEARCH | {"results": [HIT]}, ["a.py:3-9  0.88", "    def a():", "return [red]"]),
         ("search", SEARCH | {"reason": "no_match"}, ["Nothing is close enough"]),
         ("search", SEARCH | {"reason": "filtered_out"}, ["something elsewhere is"]),
-        ("search", SEARCH | {"results": [HIT], "fresh": False, "pendingCount": 3}, ["Not in yet: 3 files"]),
-        ("search", SEARCH | {"results": [HIT], "withheld": 2}, ["Left out: 2 matches"]),
+        ("search", SEARCH | {"results": [HIT], "fresh": False, "pendingCount": 3}, ["Not taken in yet: 3 files"]),
+        ("search", SEARCH | {"results": [HIT], "withheld": 2}, ["changes on disk: 2 hits"]),
         (
             "service",
             {
@@ -72,10 +76,10 @@ HIT = {"filePath": "a.py", "startLine": 3, "endLine": 9, "score": 0.8765, "codeC
         (
             "files",
             [
-                {"path": "a.py", "state": "indexed", "chunks": 3},
+                {"path": "a.py", "state": "indexed", "chunks": 1},
                 {"path": "b.bin", "state": "skipped", "reason": "The file is binary."},
             ],
-            ["indexed  a.py  3 chunks", "skipped  b.bin  The file is binary."],
+            ["indexed  a.py  1 chunk\n", "skipped  b.bin  The file is binary."],
         ),
         (
             "explanation",
