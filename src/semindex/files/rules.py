@@ -35,7 +35,7 @@ class IgnoreRules:
         """``root`` is canonical; ``exclude`` are patterns that the configuration adds at the root."""
         self._root = root
         self._environ = environ
-        self._excluded = RuleSet(os.fsencode("\n".join(exclude)), "indexing.exclude")
+        self._excluded = RuleSet("\n".join(exclude).encode("utf-8", "replace"), "indexing.exclude")
         self._loaded: dict[str, _Loaded] = {}
         self._base: tuple[object, IgnoreStack] = (None, IgnoreStack())
 
