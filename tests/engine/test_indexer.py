@@ -6,6 +6,7 @@ import trio.testing
 from semindex.model.errors import ChunkingFailed, EmbedderRejected
 from semindex.model.status import State
 from semindex.testing.bench import Bench, words
+from semindex.testing.faults import Fault, FaultPlan
 from semindex.testing.intercept import Failing, Gate
 
 ROOT = "/primary"
@@ -128,3 +129,13 @@ async def test_a_file_that_failed_is_left_alone_until_it_changes_or_everything_i
             await workspace.sweep(full=True)
             assert (await workspace.settled()).files.failed == 0
             assert (await process.found(ROOT, "poison")).paths == ("poison.py",)
+
+
+async def test_a_chunker_that_forgets_a_file_is_asked_again(autojump_clock: trio.testing.MockClock) -> None:
+    bench, forgetful = Bench(), FaultPlan({"pool.chunk": [Fault.SHORT]})
+    bench.tree(ROOT, **many(3))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(forgetful) as process:
+            workspace = await process.start(ROOT)
+            assert (await workspace.settled()).files.indexed == 3
+            assert forgetful.is_over

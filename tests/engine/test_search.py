@@ -11,6 +11,7 @@ from attrs import define, field
 
 from semindex.engine.search import Candidates, SearchRequest, Source
 from semindex.model.chunks import Chunk
+from semindex.model.errors import StoreUnavailable
 from semindex.model.ids import point_id
 from semindex.model.points import Hit, chunk_payload
 from semindex.ports import TreeScan, Vectors
@@ -289,3 +290,23 @@ async def test_the_store_is_asked_for_all_collections_at_once(autojump_clock: tr
     assert trio.current_time() == pytest.approx(1)
     assert candidates.store_seconds == pytest.approx(1)
     assert candidates.verification_seconds == 0
+
+
+@pytest.mark.parametrize("failing", [BASE, DELTA])
+async def test_what_the_store_raises_for_one_collection_is_raised_plainly_and_at_once(
+    autojump_clock: trio.testing.MockClock, failing: str
+) -> None:
+    library = Library()
+    await library.add("a", 0.9)
+    await library.add("b", 0.8, collection=DELTA)
+
+    async def break_one(call: Call, proceed: Proceed) -> Any:
+        if call.args[0] != failing:
+            await trio.sleep(10)
+            return await proceed()
+        await trio.lowlevel.checkpoint()
+        raise StoreUnavailable("It does not answer.")
+
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await library.best(break_one, sources=[anything(DELTA), anything(BASE)])
+    assert trio.current_time() == 0

@@ -120,6 +120,8 @@ class Indexer:
             results = await self._tools.pool.chunk(self._root, paths, self._profile, known) if paths else []
         except ChunkingFailed as error:
             return paths, str(error)
+        if len(results) != len(paths):
+            return paths, f"The chunker gave {len(results)} results for {len(paths)} files."
         files: list[ChunkedFile] = []
         for result in results:
             match result:

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from semindex.core.ranking import certain, is_folded, merge
 from semindex.engine.index import Index
+from semindex.model.errors import SemindexError
 from semindex.model.points import Hit
 from semindex.ports import SourceTree, Vectors, VectorStore
 
@@ -125,20 +126,27 @@ class Candidates:
 
     async def _fetch(self, vector: Vectors, limit: int, exclude: Mapping[str, set[str]]) -> dict[str, list[Hit]]:
         found: dict[str, list[Hit]] = {}
+        errors: list[SemindexError] = []
 
         async def fetch(collection: str) -> None:
-            found[collection] = await self.store.search(
-                collection,
-                vector,
-                limit=limit,
-                min_score=self.request.min_score,
-                segments=self.request.segments,
-                exclude=exclude[collection],
-            )
+            try:
+                found[collection] = await self.store.search(
+                    collection,
+                    vector,
+                    limit=limit,
+                    min_score=self.request.min_score,
+                    segments=self.request.segments,
+                    exclude=exclude[collection],
+                )
+            except SemindexError as error:
+                errors.append(error)
+                nursery.cancel_scope.cancel(reason="another collection cannot be searched")
 
         async with trio.open_nursery() as nursery:
             for source in self.sources:
                 nursery.start_soon(fetch, source.collection)
+        if errors:
+            raise errors[0]
         return found
 
     async def _choose(

@@ -4,8 +4,9 @@ A plan names, for calls such as ``store.upsert``, what the first, the second …
 goes well. Each fault is one that the port allows its adapter, but for the wrong count, which is a bug of one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 import trio
@@ -39,21 +40,21 @@ SECONDS = 3.0
 SLOWNESS = {Fault.SLOW: SECONDS, Fault.HANG: 300.0}
 WELL_DONE = frozenset({Fault.OK, Fault.SLOW, Fault.LATE, Fault.LOST, Fault.SHORT})
 
-TRANSIENT: Mapping[str, errors.SemindexError] = {
-    "cache": errors.StateUnwritable("The disk is full."),
-    "embedder": errors.EmbedderUnavailable("The embedder does not answer."),
-    "ledger": errors.StateUnwritable("The disk is full."),
-    "pool": errors.ChunkingFailed("No worker stays alive."),
-    "store": errors.StoreUnavailable("The store does not answer."),
-    "tree": errors.WorkspaceUnavailable("The root is missing."),
+TRANSIENT: Mapping[str, Callable[[], errors.SemindexError]] = {
+    "cache": partial(errors.StateUnwritable, "The disk is full."),
+    "embedder": partial(errors.EmbedderUnavailable, "The embedder does not answer."),
+    "ledger": partial(errors.StateUnwritable, "The disk is full."),
+    "pool": partial(errors.ChunkingFailed, "No worker stays alive."),
+    "store": partial(errors.StoreUnavailable, "The store does not answer."),
+    "tree": partial(errors.WorkspaceUnavailable, "The root is missing."),
 }
-PERMANENT: Mapping[str, errors.SemindexError] = {
-    "cache": errors.StateDamaged("The cache is damaged."),
-    "embedder": errors.EmbedderRejected("The embedder refuses the text."),
-    "ledger": errors.StateDamaged("The ledger is damaged."),
-    "pool": errors.ChunkingFailed("No worker stays alive."),
-    "store": errors.StoreRejected("The store refuses the request."),
-    "tree": errors.TooManyFiles("There are too many files."),
+PERMANENT: Mapping[str, Callable[[], errors.SemindexError]] = {
+    "cache": partial(errors.StateDamaged, "The cache is damaged."),
+    "embedder": partial(errors.EmbedderRejected, "The embedder refuses the text."),
+    "ledger": partial(errors.StateDamaged, "The ledger is damaged."),
+    "pool": partial(errors.ChunkingFailed, "No worker stays alive."),
+    "store": partial(errors.StoreRejected, "The store refuses the request."),
+    "tree": partial(errors.TooManyFiles, "There are too many files."),
 }
 
 
@@ -89,10 +90,10 @@ async def _meet(fault: Fault, call: Call, proceed: Proceed) -> Any:
     match fault:
         case Fault.TRANSIENT | Fault.LOST | Fault.HANG:
             await trio.lowlevel.checkpoint()
-            raise TRANSIENT[call.port]
+            raise TRANSIENT[call.port]()
         case Fault.PERMANENT:
             await trio.lowlevel.checkpoint()
-            raise PERMANENT[call.port]
+            raise PERMANENT[call.port]()
         case Fault.LATE:
             await trio.sleep(SECONDS)
         case Fault.SHORT:
