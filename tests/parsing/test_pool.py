@@ -19,7 +19,7 @@ from semindex.model.profiles import ChunkingProfile
 from semindex.parsing import pool as pool_module
 from semindex.parsing.chunker import chunk_file
 from semindex.parsing.pool import ProcessChunkerPool, open_chunker_pool
-from semindex.parsing.worker import Result
+from semindex.parsing.worker import RETIRE_BYTES, Result
 from tests.parsing import faulty_workers
 
 EXTENDED = ChunkingProfile.EXTENDED
@@ -61,7 +61,9 @@ async def chunk(pool: ProcessChunkerPool, root: Path, *names: str) -> list[Resul
 
 def children(parent: int) -> set[int]:
     """Return the processes of a parent, those that only wait to be collected left out."""
-    listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        ["ps", "-ww", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
+    )
     rows = [line.split(None, 3) for line in listing.stdout.splitlines()]
     return {int(pid) for pid, ppid, state, args in rows if int(ppid) == parent and state[0] != "Z" and "worker" in args}
 
@@ -208,7 +210,7 @@ async def test_a_cancelled_call_ends_its_worker_and_the_pool_goes_on(pool: Proce
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.chunk, str(tree), ["sleep.py"], EXTENDED, {})
-            await trio.to_thread.run_sync((tree / "sleeping").read_bytes)
+            await trio.to_thread.run_sync((tree / "sleeping").read_bytes, abandon_on_cancel=True)
             nursery.cancel_scope.cancel(reason="the caller went away")
     assert children(os.getpid()) == set()
     assert types((await chunk(pool, tree, "a.py"))[0]) == ["function_definition"]
@@ -255,6 +257,14 @@ async def test_a_grammar_that_is_not_there_is_logged_once_and_told_with_every_fi
     assert len([message for message in caplog.messages if "The grammar python cannot be loaded" in message]) == 1
 
 
+async def test_a_service_that_is_larger_than_any_worker_may_be_can_have_workers(
+    pool: ProcessChunkerPool, tree: Path
+) -> None:
+    ballast = bytearray(RETIRE_BYTES + 1)
+    ballast[::4096] = b"x" * len(ballast[::4096])
+    assert types((await chunk(pool, tree, *write(tree, "a.py")))[0]) == ["function_definition"]
+
+
 async def test_workers_are_out_of_reach_of_the_terminal(pool: ProcessChunkerPool, tree: Path) -> None:
     await chunk(pool, tree, *write(tree, "a.py"))
     (worker,) = children(os.getpid())
@@ -291,3 +301,15 @@ async def test_workers_end_when_the_service_is_killed(tree: Path) -> None:
         await service.stdout.aclose()
         await trio.lowlevel.wait_readable(ended)
         os.close(ended)
+
+
+async def test_workers_of_a_large_service_take_work(tmp_path: Path) -> None:
+    """What a process forks from counts as its own peak in ``getrusage``: a worker must not retire for its parent's size."""
+    (tmp_path / "a.py").write_text("def first(value):\n    return [value, value + 1, value + 2, value + 3]\n")
+    ballast = bytearray(RETIRE_BYTES + (64 << 20))
+    ballast[::4096] = b"x" * len(ballast[::4096])
+    async with open_chunker_pool(1) as pool:
+        with trio.fail_after(60):
+            (result,) = await pool.chunk(str(tmp_path), ["a.py"], ChunkingProfile.EXTENDED, {})
+    assert isinstance(result, ChunkedFile)
+    assert len(ballast) > RETIRE_BYTES
