@@ -13,6 +13,7 @@ from semindex.testing.serving import TIMEOUT, ServedCell
 CONTROL_TOKEN = "control-token-of-the-tests"
 MCP_TOKEN = "mcp-token-of-the-tests"
 MAX_REGISTRATIONS = 30
+MAX_SESSIONS = 10
 SOURCE = "# Heliotrope authentication validates bearer credentials before it dispatches the request.\n"
 
 
@@ -25,7 +26,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCell]:
         "cacheDirectory": str(home / "cache"),
         "allowedRoots": [str(home / "trees")],
         "listen": {"port": 0},
-        "limits": {"maxRegistrations": MAX_REGISTRATIONS},
+        "limits": {"maxRegistrations": MAX_REGISTRATIONS, "maxSessions": MAX_SESSIONS},
         "workers": 1,
     }
     (home / "trees").mkdir()

@@ -163,6 +163,16 @@ async def test_a_newcomer_is_turned_away_if_all_connections_are_at_work(monkeypa
             assert (await client.answer()).endswith(b"done")
 
 
+async def test_a_connection_ends_with_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "IDLE_TIMEOUT", 3600)
+    async with serving(answers_unread) as server:
+        client = await server.connect()
+        await client.ask()
+        await client.stream.send_eof()
+
+        assert await client.closed() == b""
+
+
 @pytest.mark.parametrize("head", [
     b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0",

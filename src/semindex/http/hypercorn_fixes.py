@@ -6,9 +6,10 @@
 3. An application that answers without reading a large body leaves its queue full, and the connection stuck; with a small
    one, the connection is reset before the client has read the answer.
 4. Any number of connections is accepted, until no file can be opened any more.
-5. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
+5. A connection that its client has closed stays open until its idle timer ends.
+6. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
 
-:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2 and 4, :class:`OnlyHttp1` 5. The version is pinned, and each
+:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6. The version is pinned, and each
 fault has a test that fails without its mending.
 """
 
@@ -115,6 +116,10 @@ class BoundedConnection(TCPServer):
             except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
                 await trio.aclose_forcefully(self.stream)
                 await self.protocol.handle(Closed())
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        await self.idle_task.stop()
 
     def _make_room(self) -> None:
         if len(self._open) < MAX_CONNECTIONS:

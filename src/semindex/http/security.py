@@ -7,11 +7,11 @@ on a Unix socket, Host means nothing and any Origin is refused. Credentials are 
 import hmac
 import re
 from enum import Enum, auto
+from typing import Protocol
 
 from attrs import frozen
 from starlette.types import Scope
 
-from semindex.cell.tokens import SearchTokens
 from semindex.secrets import Tokens
 
 _LOOPBACK = re.compile(rb"(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
@@ -56,10 +56,17 @@ def foreign(scope: Scope) -> str | None:
     return None
 
 
+class BoundTokens(Protocol):
+    """Tells which registration a search token is bound to."""
+
+    def registration_of(self, token: str) -> str | None:
+        """Return a registration's id, or None if the token opens nothing."""
+
+
 class Gatekeeper:
     """Tells credentials apart."""
 
-    def __init__(self, tokens: Tokens, search_tokens: SearchTokens) -> None:
+    def __init__(self, tokens: Tokens, search_tokens: BoundTokens) -> None:
         self._control = tokens.control.get_secret_value().encode()
         self._agent = tokens.mcp.get_secret_value().encode()
         self._search_tokens = search_tokens
