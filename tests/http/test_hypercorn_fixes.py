@@ -163,11 +163,10 @@ async def test_a_newcomer_is_turned_away_if_all_connections_are_at_work(monkeypa
             assert (await client.answer()).endswith(b"done")
 
 
-async def test_a_connection_ends_with_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_never_was_used_ends_with_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "IDLE_TIMEOUT", 3600)
     async with serving(answers_unread) as server:
         client = await server.connect()
-        await client.ask()
         await client.stream.send_eof()
 
         assert await client.closed() == b""

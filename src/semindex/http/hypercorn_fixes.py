@@ -6,7 +6,7 @@
 3. An application that answers without reading a large body leaves its queue full, and the connection stuck; with a small
    one, the connection is reset before the client has read the answer.
 4. Any number of connections is accepted, until no file can be opened any more.
-5. A connection that its client has closed stays open until its idle timer ends.
+5. A connection that its client closes before it has asked for anything stays open until its idle timer ends.
 6. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
 
 :class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6. The version is pinned, and each
