@@ -1,7 +1,7 @@
 """Calls of the control API, one connection each, and what their answers mean.
 
-It is plain, blocking HTTP from the standard library: a command makes one call at a time, starts at once, and is ended by
-Ctrl-C wherever it waits.
+It is plain, blocking HTTP from the standard library: a command makes one call at a time, starts at once, and is ended
+by Ctrl-C wherever it waits.
 """
 
 import http.client

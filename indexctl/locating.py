@@ -1,4 +1,4 @@
-"""Which service is meant, and the token for it: from the environment, else from the discovery file of a running cell."""
+"""Which service is meant, and the token for it: from the environment, else from the file that a running cell leaves."""
 
 import http.client
 import os
@@ -54,16 +54,16 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def locate(environ: Mapping[str, str] = os.environ) -> Service:
-    """Return the service to talk to. Raises Misused where the environment is wrong, Unavailable where nothing is to be found.
+    """Return the service to talk to; asked before every call, since a cell that was restarted may listen elsewhere.
 
-    It is asked for anew before every call, since a cell that was restarted may listen elsewhere.
+    Raises Misused where the environment is wrong, Unavailable where nothing is to be found.
     """
     url = environ.get(URL_VARIABLE, "").strip()
     try:
         token = secret_text(TOKEN_VARIABLE, environ)
         if url and token is not None:
             return _checked(url, token, _source(environ))
-        running = discovery.find(discovery.state_home(environ))
+        running = _running_cell(environ)
         if token is not None:
             return _checked(DEFAULT_URL if running is None else running.url, token, _source(environ))
         if running is not None and url in ("", running.url):
@@ -76,6 +76,21 @@ def locate(environ: Mapping[str, str] = os.environ) -> Service:
         f"No running service was found; start one with: semindex serve --root DIR. Or name one by {URL_VARIABLE} and "
         f"{TOKEN_VARIABLE}_FILE."
     )
+
+
+def _running_cell(environ: Mapping[str, str]) -> discovery.Discovery | None:
+    """Return what a cell without configuration says of itself, if its process is there.
+
+    One that was killed leaves its file; whoever listens on its port by now is not to be shown its token.
+    """
+    found = discovery.find(discovery.state_home(environ))
+    if found is None:
+        return None
+    try:
+        os.kill(found.pid, 0)
+    except (OSError, OverflowError):
+        return None
+    return found
 
 
 def _source(environ: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""How results look on a terminal. Whatever a service or a repository says is shown as plain text that cannot move the cursor."""
+"""How results look on a terminal. What services and repositories say is plain text there, which moves no cursor."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final

@@ -1,7 +1,7 @@
 """Waiting without polling: following a route from change to change, until something has come about.
 
-A request is held by the cell until something changes; what it answers is a fresh snapshot, never a remembered one. A service
-that is restarted meanwhile is waited for.
+A request is held by the cell until something changes; what it answers is a fresh snapshot, never a remembered one. A
+service that is restarted meanwhile is waited for.
 """
 
 import math
@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from indexctl.client import ANSWER_TIMEOUT, Client, Json, route
 from indexctl.errors import CommandError, Conflict, NotFound, TimedOut, Unavailable
+from semindex.model.answers import CellPhase
 from semindex.model.registrations import Lifecycle, OperationState
 from semindex.model.status import State
 from semindex.progress import IndexProgress
@@ -37,8 +38,8 @@ def follow(
 ) -> Iterator[Json]:
     """Yield what a route answers now and after every change, until the time of the command is up.
 
-    ``patience`` is for how many seconds the service may be away; ``on_outage`` is then told why, in a sentence, and more
-    than once. Raises CommandError and its kinds.
+    ``patience`` is for how many seconds the service may be away; ``on_outage`` is then told why, in a sentence, more than
+    once. Raises CommandError and its kinds.
     """
     since: dict[str, str] = {}
     away_since: float | None = None
@@ -116,7 +117,7 @@ def until_ready(client: Client) -> Json:
         message = sentence
 
     for status in follow(client, route("status"), needs=("phase", "message"), patience=math.inf, on_outage=note):
-        if status["phase"] == "ready":
+        if status["phase"] == CellPhase.READY:
             return status
         note(status["message"])
     raise TimedOut(f"Timed out waiting for the service: {message}")

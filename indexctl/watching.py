@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from indexctl.client import Client, Json, route
-from indexctl.output import json_text
+from indexctl.output import print_json
 from indexctl.waiting import follow
 from semindex.model.status import State
 from semindex.progress import LINES
@@ -78,9 +78,10 @@ class LineWatcher(AbstractContextManager["LineWatcher"]):
             self._write({"phase": "unreachable", "message": sentence}, f"service unreachable {sentence}")
 
     def _write(self, value: Json, line: str) -> None:
-        sys.stdout.write(
-            json_text(value, compact=True) if self._as_json else f"{time.strftime('%H:%M:%S')} {printable(line)}\n"
-        )
+        if self._as_json:
+            print_json(value, compact=True)
+        else:
+            sys.stdout.write(f"{time.strftime('%H:%M:%S')} {printable(line)}\n")
         sys.stdout.flush()
 
 

@@ -2,8 +2,8 @@
 
 python -m qualification.scenario [--json]
 
-The steps are those of the wire page, section 9, that need no other product: 2 to 7, 10 and 12. Every search is fresh: it
-answers with what is on disk when it is asked, so that no step polls.
+The steps are those of the wire page, section 9, that need no other product: 2 to 7, 10 and 12. Every search is fresh:
+it answers with what is on disk when it is asked, so that no step polls.
 """
 
 import argparse
@@ -227,7 +227,7 @@ def _holds(answer: Any, marker: str) -> bool:
 
 @contextmanager
 def scenario() -> Iterator[Scenario]:
-    """Provide the scenario on a new cell, which allows the directory that both checkouts lie in and registers nothing."""
+    """Provide the scenario on a new cell, which allows the directory of both checkouts and registers nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         directory, home = Path(scratch).resolve() / "workspace", Path(scratch).resolve() / "home"
         directory.mkdir()

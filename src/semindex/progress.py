@@ -37,7 +37,7 @@ class IndexProgress:
             self._bar[0].stop()
 
     def show(self, processed: int, total: int, activity: str) -> None:
-        """Show the files that are done and those there are to do (0: not known yet), and in a few words what is going on."""
+        """Show the files that are done and those to do (0: not known yet), and in a few words what is going on."""
         if self._bar is not None:
             self._draw(processed, total, activity)
         elif total and (step := LINES * processed // total) > self._told:

@@ -1,7 +1,7 @@
 """Where secrets are found: in a variable, or in a file that only its owner may read.
 
-A value variable beats a file variable; both are trimmed; what is empty counts as absent (wire page, section 1). Cells and
-their clients follow the same rules.
+A value variable beats a file variable; both are trimmed; what is empty counts as absent (wire page, section 1). Cells
+and their clients follow the same rules.
 """
 
 import os

@@ -15,7 +15,7 @@ def printable(text: str) -> str:
 
 
 def excerpt(chunk: str) -> Iterator[str]:
-    """Yield the first lines of a chunk that are not blank, as deep as they stand beside each other, indented by four."""
+    """Yield the first lines of a chunk that are not blank, as deep as they stand to each other, indented by four."""
     # A chunk begins at its first token, so that only the lines after the first tell how deep it stands.
     first, _, rest = chunk.strip("\n").partition("\n")
     lines = [line for line in (first.strip(), *textwrap.dedent(rest).splitlines()) if line.strip()]

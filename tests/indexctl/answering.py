@@ -31,7 +31,7 @@ class Answering:
 
 @contextmanager
 def answering(*answers: bytes | None) -> Iterator[Answering]:
-    """Answer one request after the other, each on a connection of its own; None keeps silent until the client gives up."""
+    """Answer requests one after the other, each on its own connection; None keeps silent until the client gives up."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         program = Answering(f"http://127.0.0.1:{listening.getsockname()[1]}")
 

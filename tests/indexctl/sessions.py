@@ -1,4 +1,4 @@
-"""Shell sessions of documents, run for real: the commands of all ``console`` blocks, in one shell, and what each printed.
+"""Shell sessions of documents, run for real: the commands of all ``console`` blocks, in one shell, and what they print.
 
 Output is compared as people see it on a terminal, after what differs from run to run is masked.
 """

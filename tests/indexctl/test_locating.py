@@ -1,6 +1,7 @@
 """Which service and which token are taken: the environment first, then the file that a running cell leaves."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_the_token_of_a_cell_is_shown_to_no_other_service(running: dict[str, str
     assert found(running | {"SEMANTIC_INDEX_URL": "http://127.0.0.1:4711"})[1] == "token-of-the-cell"
     with pytest.raises(Misused, match=r"is required for the service at http://127\.0\.0\.1:4712"):
         locate(running | {"SEMANTIC_INDEX_URL": "http://127.0.0.1:4712"})
+
+
+def test_the_token_of_a_cell_that_was_killed_is_shown_to_nobody(running: dict[str, str]) -> None:
+    state = Path(running["XDG_STATE_HOME"]) / "semindex"
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    announce(state, Discovery("http://127.0.0.1:4711", process.pid, state / "control.token", state / "control.token"))
+
+    with pytest.raises(Unavailable, match="No running service"):
+        locate(running)
 
 
 def test_with_a_token_alone_the_usual_port_is_taken(home: dict[str, str]) -> None:

@@ -22,14 +22,15 @@ VALUES = st.recursive(
 )
 
 
-@given(VALUES, st.booleans())
-def test_json_is_what_it_was_and_moves_no_cursor(value: Any, compact: bool) -> None:
-    text = json_text(value, compact=compact)
+@given(VALUES, st.booleans(), st.booleans())
+def test_json_is_what_it_was_and_moves_no_cursor(value: Any, compact: bool, ascii_only: bool) -> None:
+    text = json_text(value, compact=compact, ascii_only=ascii_only)
 
     assert json.loads(text) == value
     assert all(char.isprintable() or char == "\n" for char in text)
     assert text.endswith("\n")
     assert text.count("\n") == 1 or not compact
+    assert text.isascii() or not ascii_only
 
 
 def test_characters_that_can_be_shown_stay_as_they_are() -> None:
@@ -84,4 +85,4 @@ def test_an_output_of_few_characters_is_no_reason_to_fail(
     done = indexctl("files", "--id", "narrow")
 
     assert done.code == 0
-    assert b"gr\\xf6\\xdfe.py" in written.getvalue()
+    assert "größe.py" in [file["path"] for file in json.loads(written.getvalue())]

@@ -1,4 +1,4 @@
-"""A cell as its users run it: a real ``semindex serve`` process, in a home of its own that nothing around it reaches."""
+"""A cell as its users run it: a real ``semindex serve`` process, in a home of its own that nothing else reaches."""
 
 import os
 import select
