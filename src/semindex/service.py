@@ -56,7 +56,7 @@ VECTORS = "vectors"
 """Directory of the embedded vector store, in the state directory."""
 FILE_THREADS = 4
 """Threads of the whole cell that walk, read and hash."""
-SHUTDOWN_MARGIN = 1.0
+SHUTDOWN_MARGIN = 0.5
 """Seconds beyond its graces after which an orderly end is cut."""
 
 

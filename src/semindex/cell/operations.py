@@ -101,8 +101,8 @@ class Operations:
         workspace = await self._registry.wake(lease)
         await workspace.reindex()
         status = await workspace.settled()
-        if status.state is State.ERROR:
-            raise ScanFailed(status.message)
+        if status.state is not State.INDEXED:
+            raise ScanFailed(status.message if status.state is State.ERROR else INTERRUPTED)
 
     async def _purge(self, lease: Lease) -> None:
         await self._registry.put_to_rest(lease)

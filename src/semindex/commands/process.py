@@ -20,6 +20,7 @@ import trio
 
 from semindex import __version__, discovery, secrets
 from semindex.commands.configured import Configured
+from semindex.commands.startup import quieten_collector
 from semindex.model.errors import ConfigurationError, PathRefused
 from semindex.state.cell_directory import CellDirectory, Phase, open_cell_directory
 
@@ -62,6 +63,7 @@ class CellProcess:
             from semindex.http.serving import open_doors
             from semindex.service import open_cell
 
+            quieten_collector()
             async with open_cell(config, directory) as cell:
                 tokens, token_files = self._tokens()
                 with bound(config.listen) as endpoint:

@@ -1,0 +1,134 @@
+"""The composition root: a cell opens where something is missing, and ends where something hangs."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+import trio
+
+from semindex import service
+from semindex.config import CellConfig, IndexingConfig, ShutdownConfig
+from semindex.embedders.static import PROFILE, StaticEmbedder
+from semindex.model.answers import CellPhase
+from semindex.model.errors import ConfigurationError, EmbedderUnavailable
+from semindex.model.profiles import Role
+from semindex.model.registrations import INTERRUPTED, OperationState
+from semindex.observe import health
+from semindex.ports import Vectors
+from semindex.service import open_cell, restore
+from semindex.state.cell_directory import open_cell_directory
+from semindex.testing.cells import config_below, running_cell, workspace_of
+
+PATIENCE = 60.0
+TEXT = "# Heliotrope authentication validates bearer credentials before it dispatches the request.\n"
+
+
+class Embedder:
+    """Does what a test wants with each call, and passes on what is left."""
+
+    profile = PROFILE
+    batch_size = 16
+
+    def __init__(self, before: Callable[[], Awaitable[None]]) -> None:
+        self._before = before
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        await self._before()
+        return await (await StaticEmbedder.load()).embed(texts, role)
+
+
+@pytest.fixture
+def embedding(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Awaitable[None]]], None]:
+    """Has every cell embed by calling something first."""
+
+    def install(before: Callable[[], Awaitable[None]]) -> None:
+        async def load_embedder(_config: CellConfig) -> Embedder:
+            return Embedder(before)
+
+        monkeypatch.setattr(service, "load_embedder", load_embedder)
+
+    return install
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "auth.py").write_text(TEXT)
+    return tree
+
+
+async def test_a_cell_ends_within_its_grace_although_its_embedder_hangs(
+    tmp_path: Path, tree: Path, embedding: Callable[[Callable[[], Awaitable[None]]], None]
+) -> None:
+    hanging = trio.Event()
+
+    async def hang() -> None:
+        hanging.set()
+        await trio.sleep_forever()
+
+    embedding(hang)
+    config = config_below(tmp_path, tree).model_copy(update={"shutdown": ShutdownConfig(drain_grace_ms=50)})
+    with trio.fail_after(PATIENCE):
+        async with running_cell(config) as cell:
+            await cell.leases.register("tree", str(tree))
+            operation = await cell.operations.reindex("tree")
+            await hanging.wait()
+            assert cell.operations.get(operation.id).state is OperationState.RUNNING
+
+        async with running_cell(config) as cell:
+            ended = cell.operations.get(operation.id)
+            assert (ended.state, ended.error) == (OperationState.FAILED, INTERRUPTED)
+
+
+async def test_a_cell_is_degraded_while_its_embedder_does_not_answer_and_recovers_by_itself(
+    tmp_path: Path,
+    tree: Path,
+    embedding: Callable[[Callable[[], Awaitable[None]]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "PROBE_PAUSE", 0.01)
+    is_down = True
+
+    async def answer() -> None:
+        if is_down:
+            raise EmbedderUnavailable("The endpoint does not answer; see whether it runs.")
+
+    embedding(answer)
+    with trio.fail_after(PATIENCE):
+        async with running_cell(config_below(tmp_path, tree)) as cell:
+            assert cell.phase()[0] is CellPhase.READY
+            await cell.leases.register("tree", str(tree))
+            while cell.phase()[0] is CellPhase.READY:
+                await cell.changes.beyond(cell.changes.value)
+            phase, message = cell.phase()
+            assert phase is CellPhase.DEGRADED
+            assert "The endpoint does not answer" in message
+            assert (await cell.status()).embedder.checked_at is not None
+
+            is_down = False
+            while cell.phase()[0] is not CellPhase.READY:
+                await cell.changes.beyond(cell.changes.value)
+            assert (await workspace_of(cell, "tree").settled()).chunks == 1
+
+
+async def test_an_allowed_root_that_is_missing_keeps_no_cell_from_starting(tmp_path: Path, tree: Path) -> None:
+    missing = tmp_path / "unmounted"
+    async with running_cell(config_below(tmp_path, missing, tree)) as cell:
+        assert cell.leases.allowed_roots == (str(missing), str(tree))
+        await cell.leases.register("tree", str(tree))
+        missing.mkdir()
+
+        assert (await cell.leases.register("back", str(missing))).registration.path == str(missing)
+
+
+@pytest.mark.parametrize("indexing", [
+    {"vectorStore": "qdrant", "qdrant": {"url": "http://127.0.0.1:1"}},
+    {"openai-compatible": {"baseUrl": "http://127.0.0.1:1"}, "model": "m", "dimension": 3},
+], ids=["store", "embedder"])  # fmt: skip
+async def test_what_is_configured_is_used_or_refused(tmp_path: Path, indexing: dict[str, object]) -> None:
+    config = config_below(tmp_path, tmp_path).model_copy(update={"indexing": IndexingConfig.model_validate(indexing)})
+
+    with pytest.RaisesGroup(ConfigurationError, allow_unwrapped=True, flatten_subgroups=True):
+        async with open_cell_directory(config.state_directory) as directory, open_cell(config, directory) as cell:
+            await restore(cell)
