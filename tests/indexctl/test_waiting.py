@@ -2,8 +2,8 @@
 
 import json
 import re
+import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ from semindex.progress import LINES
 from semindex.testing.serving import ServedCell
 from tests.indexctl.answering import answering, said
 from tests.indexctl.conftest import Run
+from tests.indexctl.terminal import PROGRAM, on_terminal
 
 FILES = 150
 """Enough that building the index takes a while, and reading it anew, too."""
@@ -32,9 +33,8 @@ def fill(directory: Path) -> Path:
 @contextmanager
 def running(cell: ServedCell, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """A client in a process of its own, which is killed if it still runs at the end."""
-    command = [sys.executable, "-c", "import sys; from indexctl.cli import main; sys.exit(main())", *arguments]
     with subprocess.Popen(
-        command, env=cell.client_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*PROGRAM, *arguments], env=cell.client_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process
@@ -150,6 +150,29 @@ def test_progress_is_told_in_a_few_lines_where_there_is_no_terminal(indexctl: Ru
     assert done.json["state"] == "Indexed"
     assert 1 <= len(counts) <= LINES + 1
     assert counts == sorted(counts, key=int)
+
+
+def test_progress_is_a_bar_on_a_terminal_which_goes_when_it_is_done(cell: ServedCell, workspace: Path) -> None:
+    with on_terminal(cell, "register", "--id", "bar", "--path", str(fill(workspace)), "--wait") as client:
+        assert client.end() == 0
+
+    assert f"/{FILES + 1}" in client.output
+    assert (
+        client.output.index("\x1b[?25l") < client.output.index("\x1b[?25h") < client.output.index("Index up-to-date.")
+    )
+
+
+def test_an_interrupted_wait_ends_quietly_and_the_work_goes_on(
+    indexctl: Run, cell: ServedCell, workspace: Path
+) -> None:
+    with on_terminal(cell, "register", "--id", "cut", "--path", str(fill(workspace)), "--wait") as client:
+        client.until("files")
+        client.send(signal.SIGINT)
+        assert client.end() == 130
+
+    assert client.output.count("\x1b[?25l") == client.output.count("\x1b[?25h")
+    assert "Traceback" not in client.output
+    assert indexctl("status", "--id", "cut", "--wait", "--timeout", "2m").json["state"] == "Indexed"
 
 
 def test_the_time_of_a_command_bounds_its_waiting(indexctl: Run, workspace: Path) -> None:
