@@ -53,6 +53,17 @@ class CollectionInfo:
     """Payload of the metadata point; None if there is none."""
 
 
+@frozen
+class StoredTexts:
+    """One page of what a collection holds vectors of."""
+
+    texts: tuple[str, ...]
+    vectors: Vectors
+    """Shape [len(texts), dimension]."""
+    following: str | None
+    """What to ask for the next page with; None after the last."""
+
+
 class VectorStore(Protocol):
     """Collections of points. Upserts and deletes are idempotent; each is visible to a search that begins after it returned.
 
@@ -99,6 +110,9 @@ class VectorStore(Protocol):
 
     async def file_points(self, collection: str) -> dict[str, dict[str, int]]:
         """Return path → file hash → number of points, for every chunk point: the store's own account of itself."""
+
+    async def stored_texts(self, collection: str, after: str | None = None) -> StoredTexts:
+        """Return one page of the chunks' texts with their vectors, the first one or that ``after`` the last."""
 
     async def flush(self, collection: str) -> None:
         """Make what was written durable against a power failure."""

@@ -58,6 +58,7 @@ CALLS: dict[str, Callable[[VectorStore], Awaitable[object]]] = {
     "search": lambda store: store.search(WS, vectors([1, 0])[0], limit=5, min_score=0),
     "fetch_vectors": lambda store: store.fetch_vectors(WS, [point_id("a")]),
     "file_points": lambda store: store.file_points(WS),
+    "stored_texts": lambda store: store.stored_texts(WS),
     "flush": lambda store: store.flush(WS),
     "optimize": lambda store: store.optimize(WS),
 }
@@ -360,6 +361,25 @@ class VectorStoreConformance:
         assert await store.file_points(WS) == {f"{number}.py": {"hash": 500} for number in range(9)}
         hits = await store.search(WS, rows[0], limit=4200, min_score=0)
         assert len({hit.start_line for hit in hits}) == 4200
+
+    async def test_every_text_is_read_once_with_its_vector_page_by_page(self, store: VectorStore) -> None:
+        await store.create(WS, 2)
+        await store.write_metadata(WS, {"a": 1})
+        ids = [str(uuid.UUID(int=number)) for number in range(600)]
+        rows = np.array([[math.cos(number), math.sin(number)] for number in range(600)], np.float32)
+        await store.upsert(WS, ids, rows, [payload("a.py", number, text=f"text {number}") for number in range(600)])
+
+        found: list[tuple[str, Vectors]] = []
+        page = await store.stored_texts(WS)
+        while True:
+            found += zip(page.texts, page.vectors, strict=True)
+            if page.following is None:
+                break
+            page = await store.stored_texts(WS, page.following)
+
+        assert sorted(text for text, _ in found) == sorted(f"text {number}" for number in range(600))
+        for text, vector in found:
+            np.testing.assert_allclose(vector, rows[int(text.removeprefix("text "))], atol=1e-6)
 
     async def test_a_dropped_collection_is_gone_and_its_name_free(self, store: VectorStore) -> None:
         await store.create(WS, 2)

@@ -18,7 +18,7 @@ import trio
 from semindex.model.errors import ConfigurationError, StoreRejected, StoreUnavailable
 from semindex.model.ids import METADATA_POINT_ID
 from semindex.model.points import METADATA_TYPE, Hit, Payload
-from semindex.ports import CollectionInfo, Vectors
+from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
     CollectionMissing,
     check_dimension,
@@ -202,6 +202,17 @@ class EdgeVectorStore:
                     hashes[str(file_hash)] = hashes.get(str(file_hash), 0) + points
                 if offset is None:
                     return files
+
+    async def stored_texts(self, collection: str, after: str | None = None) -> StoredTexts:
+        """Return one page of texts and vectors."""
+        check_name(collection)
+        async with self._gates.shared(collection):
+            dimension = await self._dimension(collection)
+            (rows, following), blob = await self._exchange(
+                "page", collection, matching=CHUNKS_ONLY, fields=["codeChunk"], offset=after, limit=POINTS_PER_CALL
+            )
+        texts = tuple(str((payload or {}).get("codeChunk") or "") for _, payload in rows)
+        return StoredTexts(texts, np.frombuffer(blob, "<f4").reshape(-1, dimension), following)
 
     async def flush(self, collection: str) -> None:
         """Make what was written durable against a power failure."""

@@ -9,7 +9,7 @@ A process that is killed at any instant has stored every update that returned: t
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,10 +47,10 @@ FULL_SCAN_KB = 10_000
 """Size of vectors below which a filtered search looks at each: the engine's own default, which has to be given."""
 
 
-class FoundVectors(NamedTuple):
-    """Vectors by id."""
+class WithVectors(NamedTuple):
+    """A result that comes with vectors."""
 
-    ids: list[str]
+    result: object
     vectors: bytes
     """Float32 components, one vector after another."""
 
@@ -142,18 +142,30 @@ class Shard:
         )
         return [(str(hit.id), hit.score, hit.payload) for hit in found]
 
-    def vectors(self, ids: list[str]) -> FoundVectors:
-        """Return the vectors of those ids that are there."""
+    def vectors(self, ids: list[str]) -> WithVectors:
+        """Return the ids that are there, and their vectors."""
         found = self._engine.retrieve([*ids], False, True)
-        floats = array("f")
-        for record in found:
-            floats.extend(record.vector)  # type: ignore[arg-type]  # the vector of a point without named ones is a list
-        return FoundVectors([str(record.id) for record in found], floats.tobytes())
+        return WithVectors([str(record.id) for record in found], _floats(record.vector for record in found))
 
     def payload(self, point_id: str) -> object:
         """Return the payload of one point, or None."""
         found = self._engine.retrieve([point_id], True, False)
         return found[0].payload if found else None
+
+    def page(
+        self, matching: Mapping[str, Any], fields: list[str] | bool, offset: str | None, limit: int
+    ) -> WithVectors:
+        """Return one page of points, in the order of their ids, and their vectors.
+
+        The result holds ``[id, payload]`` of each, and the id at which the next page begins, None after the last.
+        """
+        found, following = self._engine.scroll(
+            ScrollRequest(offset, limit, filter=to_filter(matching), with_payload=fields, with_vector=True)
+        )
+        rows = [[str(record.id), record.payload] for record in found]
+        return WithVectors(
+            [rows, None if following is None else str(following)], _floats(record.vector for record in found)
+        )
 
     def tally(
         self, matching: Mapping[str, Any], fields: list[str], offset: str | None, limit: int
@@ -216,6 +228,14 @@ def to_filter(source: Mapping[str, Any]) -> Filter:
     """Translate the JSON object of a REST filter."""
     must, should, must_not = (_conditions(source.get(clause, ())) for clause in ("must", "should", "must_not"))
     return Filter(must, should, must_not)
+
+
+def _floats(vectors: Iterable[Any]) -> bytes:
+    """Join vectors; those of points without named ones are lists."""
+    floats = array("f")
+    for vector in vectors:
+        floats.extend(vector)
+    return floats.tobytes()
 
 
 def _conditions(sources: Sequence[Mapping[str, Any]]) -> list[Any] | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Any
 
-from semindex.stores.edge_engine import FoundVectors
+from semindex.stores.edge_engine import WithVectors
 from semindex.stores.edge_protocol import READY, ErrorKind, Frame, Settings, encode, read_frame
 from semindex.stores.edge_shards import Refused, Shards, Translated, may_pass
 
@@ -28,7 +28,7 @@ STORE_OPERATIONS = frozenset({"create", "close", "drop", "names"})
 """Methods of :class:`~semindex.stores.edge_shards.Shards` that a request may name; all but the last are given the collection."""
 
 SHARD_OPERATIONS = frozenset(
-    {"dimension", "upsert", "delete", "query", "vectors", "payload", "tally", "count", "gauge", "flush"}
+    {"dimension", "upsert", "delete", "query", "vectors", "payload", "page", "tally", "count", "gauge", "flush"}
 )
 """Methods of :class:`~semindex.stores.edge_engine.Shard` that a request may name."""
 
@@ -43,7 +43,7 @@ def answer(shards: Shards, frame: Frame) -> Iterator[bytes]:
         yield encode(frame.number, {"error": refusal.kind, "message": str(refusal)})
         return
     vectors = b""
-    if isinstance(outcome, FoundVectors):
+    if isinstance(outcome, WithVectors):
         outcome, vectors = outcome
     while isinstance(outcome, list) and len(outcome) > ROWS_PER_FRAME:
         yield encode(frame.number, {"result": outcome[:ROWS_PER_FRAME]}, more=True)

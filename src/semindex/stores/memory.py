@@ -12,7 +12,7 @@ from attrs import define, field
 
 from semindex.model.errors import StoreRejected
 from semindex.model.points import METADATA_TYPE, Hit, Payload
-from semindex.ports import CollectionInfo, Vectors
+from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
     CollectionMissing,
     check_dimension,
@@ -24,6 +24,8 @@ from semindex.stores.checks import (
     joined,
 )
 from semindex.stores.filters import lies_below
+
+TEXTS_PER_PAGE = 256
 
 
 @define
@@ -130,6 +132,15 @@ class MemoryVectorStore:
             hashes = files.setdefault(payload["filePath"], {})
             hashes[payload["fileHash"]] = hashes.get(payload["fileHash"], 0) + 1
         return files
+
+    async def stored_texts(self, collection: str, after: str | None = None) -> StoredTexts:
+        """Return the next texts in the order of their ids."""
+        found = await self._find(collection)
+        ids = sorted(point for point in found.payloads if after is None or point > after)
+        page = ids[:TEXTS_PER_PAGE]
+        rows = np.array([found.vectors[point] for point in page], np.float32).reshape(-1, found.dimension)
+        following = page[-1] if len(ids) > len(page) else None
+        return StoredTexts(tuple(found.payloads[point]["codeChunk"] for point in page), rows, following)
 
     async def flush(self, collection: str) -> None:
         """Check that the collection exists."""

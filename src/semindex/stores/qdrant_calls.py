@@ -1,7 +1,7 @@
 """Reaching a Qdrant server: what its URL means, what its errors mean, and how often a call is tried again.
 
-Every call that the store makes is idempotent but for creating a collection, so that all of them may be repeated. No message
-made here holds the API key or the user-info of the URL.
+Every call that the store makes may be repeated; of creating a collection the store makes sure itself. No message made here
+holds the API key, a text, or the user-info of a URL.
 """
 
 import json
@@ -13,18 +13,21 @@ from urllib.parse import urlsplit
 import trio
 from attrs import frozen
 
-from semindex.model.errors import ConfigurationError, StoreRejected, StoreUnavailable
+from semindex.model.errors import ConfigurationError, SemindexError, StoreRejected, StoreUnavailable
+from semindex.stores.checks import CollectionMissing
 
 T = TypeVar("T")
 
-DEFAULT_PORT = 6333
 TRIES = 5
 FIRST_PAUSE = 0.2
 """Seconds before the second try, doubling."""
-LONGEST_PAUSE = 30.0
-"""Seconds that a Retry-After may ask for; a longer one is tried again sooner."""
-_AGAIN = frozenset({429, 500, 502, 503, 504})
+DEFAULT_URL = "http://localhost:6333"
+_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN = 300
+"""Characters of a server's own message that are passed on."""
+
+Failed = Callable[[SemindexError, float], None]
+"""Told of every try that failed, and how many seconds it took, before the call is tried again or given up."""
 
 
 @frozen
@@ -42,70 +45,118 @@ class ServerUrl:
 
 
 def parse_url(url: str) -> ServerUrl:
-    """Read a URL: a bare host or host:port means http and 6333; with a scheme, the port is the scheme's own.
+    """Read a URL as the reference engine does: no scheme means http, no port the scheme's own, nothing at all Qdrant's.
 
-    ``http://host`` without a port means 6333 all the same, as every Qdrant client has it. Raises ConfigurationError.
+    Raises ConfigurationError.
     """
-    parts = urlsplit(url.strip() if "://" in url else f"//{url.strip()}")
+    text = url.strip() or DEFAULT_URL
+    parts = urlsplit(text if "://" in text else f"http://{text}")
     try:
-        port = parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in ("", "http", "https") or not parts.hostname or port == -1:
+        host = port = None
+    if parts.scheme not in ("http", "https") or not host:
         raise ConfigurationError("indexing.qdrant.url is no URL of a server; write it like http://127.0.0.1:6333.")
+    if "@" in parts.netloc:
+        raise ConfigurationError("indexing.qdrant.url holds a user or a password; use indexing.qdrant.apiKey instead.")
     https = parts.scheme == "https"
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return ServerUrl(https, host, port or (443 if https else DEFAULT_PORT), parts.path.rstrip("/"))
+    shown = f"[{host}]" if ":" in host else host
+    return ServerUrl(https, shown, port or (443 if https else 80), parts.path.rstrip("/"))
 
 
 class Answered(Exception):
     """The server answered with an error."""
 
-    def __init__(self, status: int, body: bytes, retry_after: float | None) -> None:
+    def __init__(self, status: int, body: bytes, retry_after: float | None = None) -> None:
         """``retry_after``: seconds that it asks for."""
         super().__init__(f"HTTP {status}")
         self.status = status
         self.retry_after = retry_after
-        self.message = _message(body)
+        self.is_qdrant, self.message = _message(body)
 
 
 class Unanswered(Exception):
-    """There was no answer; the text says why."""
+    """There was no answer; the text says why, in words of our own."""
 
 
-async def attempt(call: Callable[[], Awaitable[T]]) -> T:
-    """Carry out an idempotent call, again after a pause where that may help.
-
-    ``call`` raises Answered or Unanswered. Raises StoreUnavailable, StoreRejected, and Answered for 404 and 409, whose
-    meaning depends on the call.
-    """
-    for number in range(1, TRIES + 1):
-        try:
-            return await call()
-        except Answered as error:
-            if error.status in (404, 409):
-                raise
-            if error.status in (401, 403):
-                raise StoreUnavailable(f"The Qdrant server refuses the API key (HTTP {error.status}).") from error
-            if error.status not in _AGAIN:
-                raise StoreRejected(
-                    f"The Qdrant server refused a call (HTTP {error.status}): {error.message}"
-                ) from error
-            failure = f"The Qdrant server fails (HTTP {error.status}): {error.message}"
-            pause = error.retry_after
-        except Unanswered as error:
-            failure, pause = f"The Qdrant server cannot be reached: {error}.", None
-        if number < TRIES:
-            backed_off = FIRST_PAUSE * 2 ** (number - 1) * (1 + random.random() / 4)
-            await trio.sleep(backed_off if pause is None else min(pause, LONGEST_PAUSE))
-    raise StoreUnavailable(failure)
+class CollectionExists(StoreRejected):
+    """There is a collection of this name already."""
 
 
-def _message(body: bytes) -> str:
-    """Return what the server says of an error, on one line."""
+class RequestTooLarge(StoreRejected):
+    """The server, or a proxy in front of it, lets no request of this size through."""
+
+
+class Attempts:
+    """Carries out the calls of one store: so many at the same time, each within a limit, and again where that may help."""
+
+    def __init__(self, server: ServerUrl, *, call_timeout: float, concurrency: int, failed: Failed) -> None:
+        """``call_timeout`` in seconds, for a call with all of its tries and the waiting for its turn."""
+        self._server = server
+        self._call_timeout = call_timeout
+        self._slots = trio.CapacityLimiter(concurrency)
+        self._failed = failed
+
+    async def __call__(self, request: Callable[[], Awaitable[T]], collection: str = "") -> T:
+        """Carry out a request, which raises Answered or Unanswered; ``collection`` is the one that it is about.
+
+        Raises StoreUnavailable, CollectionMissing, CollectionExists, RequestTooLarge and, of other refusals, StoreRejected.
+        """
+        limit = f"The Qdrant server {self._server} did not answer within {self._call_timeout:g} s."
+        trouble: SemindexError = StoreUnavailable(limit)
+        began = trio.current_time()
+        with trio.move_on_after(self._call_timeout):
+            for number in range(TRIES):
+                pause = FIRST_PAUSE * 2**number * (1 + random.random() / 4)
+                began = trio.current_time()
+                try:
+                    async with self._slots:
+                        began = trio.current_time()
+                        return await request()
+                except Answered as error:
+                    trouble = self._refusal(error, collection)
+                    if error.status not in _AGAIN:
+                        break
+                    pause = pause if error.retry_after is None else error.retry_after
+                except Unanswered as error:
+                    trouble = StoreUnavailable(f"The Qdrant server {self._server} cannot be reached: {error}.")
+                if number == TRIES - 1 or trio.current_effective_deadline() - trio.current_time() < pause:
+                    break
+                self._failed(trouble, trio.current_time() - began)
+                trouble = StoreUnavailable(limit)
+                await trio.sleep(pause)
+        if isinstance(trouble, StoreUnavailable):
+            self._failed(trouble, trio.current_time() - began)
+        raise trouble
+
+    def _refusal(self, error: Answered, collection: str) -> SemindexError:
+        """Return what an answer means that is no success."""
+        server, status = self._server, f"HTTP {error.status}"
+        match error.status:
+            case 401 | 403:
+                return StoreUnavailable(f"The Qdrant server {server} refuses the API key ({status}).")
+            case code if 300 <= code < 400:
+                return StoreUnavailable(f"{server} redirects ({status}); configure the URL that it leads to.")
+            case code if code in _AGAIN:
+                return StoreUnavailable(f"The Qdrant server {server} fails ({status}): {error.message}")
+            case 413:
+                return RequestTooLarge(f"The Qdrant server {server}, or a proxy, finds a request too large ({status}).")
+            # Whoever answers for it, a proxy say, knows nothing of what is stored.
+            case _ if not error.is_qdrant:
+                return StoreUnavailable(f"What answers at {server} is no Qdrant server ({status}); correct the URL.")
+            case 404:
+                return CollectionMissing(collection)
+            case 409:
+                return CollectionExists(f"The collection {collection} exists already; open it, or drop it first.")
+            case _:
+                return StoreRejected(f"The Qdrant server refused a call ({status}): {error.message}")
+
+
+def _message(body: bytes) -> tuple[bool, str]:
+    """Say whether this is how a Qdrant server tells of an error, and return what it says, on one line."""
     try:
         status = json.loads(body)["status"]
-        text = status["error"] if isinstance(status, dict) else str(status)
+        text, is_qdrant = status["error"], True
     except (ValueError, KeyError, TypeError):
-        text = body.decode("utf-8", "replace")
-    return " ".join(str(text).split())[:_SHOWN] or "no reason given"
+        text, is_qdrant = "no reason given", False
+    return is_qdrant, " ".join(str(text).split())[:_SHOWN]
