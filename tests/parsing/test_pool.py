@@ -257,14 +257,6 @@ async def test_a_grammar_that_is_not_there_is_logged_once_and_told_with_every_fi
     assert len([message for message in caplog.messages if "The grammar python cannot be loaded" in message]) == 1
 
 
-async def test_a_service_that_is_larger_than_any_worker_may_be_can_have_workers(
-    pool: ProcessChunkerPool, tree: Path
-) -> None:
-    ballast = bytearray(RETIRE_BYTES + 1)
-    ballast[::4096] = b"x" * len(ballast[::4096])
-    assert types((await chunk(pool, tree, *write(tree, "a.py")))[0]) == ["function_definition"]
-
-
 async def test_workers_are_out_of_reach_of_the_terminal(pool: ProcessChunkerPool, tree: Path) -> None:
     await chunk(pool, tree, *write(tree, "a.py"))
     (worker,) = children(os.getpid())

@@ -176,7 +176,8 @@ class ProcessChunkerPool:
         warning = f"The file was chunked by its lines: the process that parsed it {loss}."
         _LOG.warning("%s: %s", os.path.join(request.root, path), warning)
         try:
-            await self._ask(evolve(request, parse=False), results, fresh=True)
+            by_lines = evolve(request, parse=False, file_cpu_seconds=FILE_CPU_SECONDS)
+            await self._ask(by_lines, results, fresh=True)
         except WorkerLost as again:
             return FileProblem(path, ProblemKind.FAILED, f"Each process that read the file was lost; the last {again}.")
         (result,) = results
