@@ -10,7 +10,15 @@ from semindex.engine.search import SearchAnswer, SearchRequest
 from semindex.engine.workspace import Workspace
 from semindex.leasing import Lease
 from semindex.model.answers import EmptyReason, SearchResponse
-from semindex.model.errors import AmbiguousRoot, InvalidInput, NotReady, Releasing, SemindexError, UnregisteredRoot
+from semindex.model.errors import (
+    AmbiguousRoot,
+    InvalidInput,
+    NotReady,
+    PathRefused,
+    Releasing,
+    SemindexError,
+    UnregisteredRoot,
+)
 from semindex.model.registrations import Lifecycle
 from semindex.model.status import State
 from semindex.ports import Places
@@ -120,7 +128,10 @@ class Searches:
         return next(iter(found.values()))
 
     async def _bind_one(self, root: str) -> tuple[Lease, str]:
-        place = await self.places.directory(root)
+        try:
+            place = await self.places.directory(root)
+        except PathRefused as error:
+            raise UnregisteredRoot(f"The client's root cannot be used: {error}") from error
         above = [lease for lease in self.registry.leases() if lies_in(place.path, lease.registration.path)]
         if not above:
             raise UnregisteredRoot(f"The MCP workspace root is not registered for semantic indexing: {place.path}.")

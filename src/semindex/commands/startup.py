@@ -2,7 +2,7 @@
 
 import gc
 
-COLLECTOR_THRESHOLDS = (10_000, 20, 100)
+COLLECTOR_THRESHOLDS = (5_000, 5, 1_000)
 """New objects, young collections and middle ones after which the next generation is collected: rarer than Python's default,
 since indexing makes many objects that are all freed without the collector's help."""
 
