@@ -75,6 +75,8 @@ class WorkspaceMaker:
     """Where they live."""
     boundaries: Callable[[], list[str]]
     """Returns the paths of all registered workspaces."""
+    edit_settled: Callable[[float], None]
+    """Told of every edit that became searchable, with the seconds that it took."""
 
     async def start(self, root: str, baseline: Workspace | None) -> Workspace:
         """Start the workspace of a canonical path; it runs until it is stopped or the cell ends."""
@@ -98,6 +100,7 @@ class WorkspaceMaker:
             limits=Limits(drain_grace=self.config.shutdown.drain_grace_ms / 1000),
             changes=self.changes,
         )
+        workspace.index.queue.edit_settled = self.edit_settled
         await self.nursery.start(workspace.run)
         return workspace
 
@@ -152,7 +155,16 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
             services.start_soon(store_health.probe_while_failing, store.collections)
             async with trio.open_nursery() as workspaces:
                 maker = WorkspaceMaker(
-                    config, state, store, pool, scheduler, changes, file_threads, workspaces, lambda: registry.paths()
+                    config,
+                    state,
+                    store,
+                    pool,
+                    scheduler,
+                    changes,
+                    file_threads,
+                    workspaces,
+                    boundaries=lambda: registry.paths(),
+                    edit_settled=metrics.settled,
                 )
                 policy = Policy(
                     config.retention.worktree == "purge", config.retention.ttl, config.limits.max_registrations

@@ -33,6 +33,24 @@ async def test_paths_are_taken_in_the_order_of_their_first_mark_and_within_the_l
     assert len(queue) == 3
 
 
+async def test_the_age_of_each_edit_is_told_when_it_is_settled(autojump_clock: trio.testing.MockClock) -> None:
+    queue, ages = queue_of("old", priority=BACKFILL), list[float]()
+    queue.edit_settled = ages.append
+    queue.mark("edited", EDIT)
+    await trio.sleep(3)
+    await take(queue)
+    await take(queue)
+    queue.mark("edited", EDIT)
+    await trio.sleep(4)
+
+    for path in ("old", "edited"):
+        queue.settle(path)
+    await take(queue)
+    queue.settle("edited")
+
+    assert ages == [7, 4]
+
+
 async def test_edits_are_taken_before_backfill_and_never_mixed_with_it() -> None:
     queue = queue_of("old", priority=BACKFILL)
     queue.mark("edited", EDIT)

@@ -5,7 +5,7 @@ A path that is marked again while it is being worked on is worked on once more, 
 The queue holds paths, never contents: its memory is bounded by the number of files. Apart from waiting, nothing yields.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from itertools import islice
 
@@ -64,6 +64,8 @@ class WorkQueue:
         self.marked_in_run = 0
         """Paths marked since the queue was last empty: the total of the progress bar."""
         self.settled_in_run = 0
+        self.edit_settled: Callable[[float], None] = lambda _: None
+        """Told of every edit that is settled, with the seconds since it was noted."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -118,6 +120,8 @@ class WorkQueue:
         """Note that a taken path is done; True unless it was marked meanwhile and waits again."""
         entry = self._entries[path]
         self._release_waiters(path, entry.taken)
+        if entry.priority is Priority.EDIT:
+            self.edit_settled(trio.current_time() - entry.since)
         del self._entries[path]
         if entry.marked > entry.taken:
             self._entries[path] = _Entry(entry.priority, entry.marked, entry.again)

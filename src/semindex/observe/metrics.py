@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -10,6 +10,8 @@ from prometheus_client.registry import Collector
 from semindex.model.answers import CellStatus, SearchResponse
 from semindex.model.status import FileState
 from semindex.observe.calls import Call
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations; each series would have a time stamp
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Bounds in seconds, for calls."""
