@@ -203,6 +203,19 @@ async def test_a_program_that_makes_directories_without_end_does_not_cause_sweep
     assert 8 <= sum(time > SWEEP_PAUSE / 2 for time in engine.sweeps) <= 10
 
 
+async def test_a_new_directory_now_and_then_is_swept_at_once(
+    watching: Watching, autojump_clock: trio.testing.MockClock
+) -> None:
+    engine = await watching(MemorySource())
+    for number in range(3 * SWEEPS_IN_A_ROW):
+        engine.directories.append(f"new{number}")
+        began = trio.current_time()
+        await engine.sweep()
+        await trio.sleep(1)
+
+        assert engine.sweeps[-2:] == [began, began]
+
+
 # Trouble
 
 
@@ -211,21 +224,25 @@ class Unreliable:
 
     def __init__(self) -> None:
         self.twin = MemorySource()
-        self.error: Exception | None = None
+        self.failing = trio.Event()
 
     @asynccontextmanager
     async def watch(self, root: str) -> AsyncIterator[MemoryWatch]:
-        if self.error is not None:
-            raise self.error
-        async with self.twin.watch(root) as watch:
+        async with self.twin.watch(root) as watch, trio.open_nursery() as nursery:
+            nursery.start_soon(self._fail)
             yield watch
+            nursery.cancel_scope.cancel()
+
+    async def _fail(self) -> None:
+        await self.failing.wait()
+        raise OSError("no watching here")
 
 
 async def test_a_watch_that_fails_says_so_sweeps_and_begins_again(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = Unreliable()
-    source.error = OSError("no watching here")
+    source.failing.set()
     engine = Engine(source)
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -237,12 +254,17 @@ async def test_a_watch_that_fails_says_so_sweeps_and_begins_again(
             assert pauses[:5] == pytest.approx([FIRST_RETRY, 4, 8, 16, 32])
             assert pauses[-1] == pytest.approx(LONGEST_RETRY)
 
-            source.error = None
-            await trio.sleep(2 * LONGEST_RETRY)
+            source.failing = trio.Event()
+            await trio.sleep(3 * LONGEST_RETRY)
             assert engine.troubles[1:] == [None]
             source.twin.changed(ROOT, "a.py")
             await trio.sleep(1)
             assert engine.looks[-1][1] == {"a.py"}
+
+            engine.sweeps.clear()
+            source.failing.set()
+            await trio.sleep(1.5 * FIRST_RETRY)
+            assert len(engine.sweeps) == 1
             nursery.cancel_scope.cancel()
 
 

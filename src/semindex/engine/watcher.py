@@ -112,7 +112,6 @@ class Watcher:
     async def _listen(self, watch: Watch) -> None:
         while True:
             changes = await self._collect(watch)
-            self._tell(watch.trouble)
             if changes.rescan:
                 await self._sweep_if_possible()
                 continue
@@ -128,7 +127,7 @@ class Watcher:
         while True:
             with trio.move_on_at(min(latest, trio.current_time() + self._debounce.quiet)) as waiting:
                 changes = _joined(changes, await watch.changes())
-            if waiting.cancelled_caught or trio.current_time() >= latest:
+            if waiting.cancelled_caught:
                 return changes
 
     async def _sweep_if_possible(self) -> None:
