@@ -6,7 +6,6 @@ reader of files and environment variables that configure the cell.
 """
 
 import difflib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -55,54 +54,60 @@ class Section(BaseModel):
 class ListenConfig(Section):
     """Where the cell listens: a TCP port on loopback, or a Unix socket."""
 
-    host: Literal["127.0.0.1"] = "127.0.0.1"
-    port: int = Field(7790, ge=0, le=65535, description="0: any free port, which is printed")
+    host: Literal["127.0.0.1"] = Field("127.0.0.1", description="loopback, and nothing else")
+    port: int = Field(7790, ge=0, le=65535, description="TCP port; 0 takes any free one, which is printed")
     socket: AbsolutePath | None = Field(None, description="path of a Unix socket, instead of host and port")
 
 
 class EndpointConfig(Section):
     """An OpenAI-compatible embedding endpoint."""
 
-    base_url: AnyUrl
-    api_key: SecretStr | None = None
+    base_url: AnyUrl = Field(description="what comes before `/embeddings`")
+    api_key: SecretStr | None = Field(None, description="overridden by the secret variable")
     max_concurrency: int = Field(4, ge=1, le=64, description="requests of the whole cell at the same time")
-    request_timeout_ms: int = Field(60_000, ge=100)
+    request_timeout_ms: int = Field(60_000, ge=100, description="for one request")
 
 
 class QdrantConfig(Section):
     """A Qdrant server."""
 
-    url: str = Field(min_length=1)
-    api_key: SecretStr | None = None
-    timeout_ms: int = Field(30_000, ge=100)
+    url: str = Field(min_length=1, description="where the server is")
+    api_key: SecretStr | None = Field(None, description="overridden by the secret variable")
+    timeout_ms: int = Field(30_000, ge=100, description="for one request")
     max_concurrency: int = Field(8, ge=1, le=64, description="requests at the same time")
 
 
 class IndexingConfig(Section):
     """How trees are indexed and searched."""
 
-    enabled: bool = True
+    enabled: bool = Field(True, description="false: registrations are kept, and nothing is indexed")
     provider: Literal["openai-compatible", "embedded"] | None = Field(
-        None, description="default: the endpoint if one is configured, else the embedded model"
+        None, description="what makes vectors; default: the endpoint if one is configured, else the embedded model"
     )
     model: str | None = Field(None, min_length=1, description="name of the endpoint's model")
     dimension: int | None = Field(None, gt=0, description="components of its vectors")
     vector_store: Literal["qdrant", "embedded"] | None = Field(
-        None, description="default: the server if one is configured, else the embedded store"
+        None, description="what stores them; default: the server if one is configured, else the embedded store"
     )
-    openai_compatible: EndpointConfig | None = Field(None, alias="openai-compatible")
-    qdrant: QdrantConfig | None = None
+    openai_compatible: EndpointConfig | None = Field(
+        None, alias="openai-compatible", description="an OpenAI-compatible embedding endpoint"
+    )
+    qdrant: QdrantConfig | None = Field(None, description="a Qdrant server")
     profile: ChunkingProfile = Field(ChunkingProfile.EXTENDED, description="how files become chunks")
-    search_min_score: float | None = Field(None, ge=0, le=1, description="default: the model's own threshold, else 0.4")
+    search_min_score: float | None = Field(
+        None, ge=0, le=1, description="score below which no hit is shown; default: the model's own"
+    )
     search_max_results: int = Field(50, ge=1, le=200, description="hits of a collection that are looked at first")
-    embedding_batch_size: int = Field(60, ge=1, le=200)
-    scanner_max_batch_retries: int = Field(3, ge=1, le=10)
-    file_extensions: tuple[str, ...] | None = Field(None, min_length=1, description="default: all that are known")
+    embedding_batch_size: int = Field(60, ge=1, le=200, description="texts of one request to the endpoint")
+    scanner_max_batch_retries: int = Field(3, ge=1, le=10, description="further tries for a batch that failed")
+    file_extensions: tuple[str, ...] | None = Field(
+        None, min_length=1, description='what is indexed, like `[".py", "md"]`; default: all that are known'
+    )
     exclude: tuple[str, ...] = Field((), description="ignore patterns added at the root of every workspace")
     query_prefix: str | None = Field(None, description="put before queries; default: the model's own")
     document_prefix: str | None = Field(None, description="put before chunks; default: the model's own")
     debounce_ms: int = Field(150, ge=0, le=60_000, description="quiet time after an edit before it is looked at")
-    cache_max_bytes: int = Field(2 * 1024**3, ge=0, description="size of the embedding cache")
+    cache_max_bytes: int = Field(2 * 1024**3, ge=0, description="largest size of the embedding cache")
 
     @field_validator("file_extensions")
     @classmethod
@@ -137,16 +142,16 @@ class IndexingConfig(Section):
 class RetentionConfig(Section):
     """What becomes of an index when its last registration is released."""
 
-    worktree: Literal["purge", "keep"] = "purge"
+    worktree: Literal["purge", "keep"] = Field("purge", description="what becomes of a released worktree's index")
     ttl: int = Field(7 * 86_400, ge=0, description="seconds for which a kept index that nobody uses stays")
 
 
 class LimitsConfig(Section):
     """What one cell may take on."""
 
-    max_registrations: int = Field(500, ge=1)
+    max_registrations: int = Field(500, ge=1, description="registrations at the same time")
     max_sessions: int = Field(100, ge=1, description="MCP sessions at the same time")
-    session_idle_seconds: int = Field(300, ge=1)
+    session_idle_seconds: int = Field(300, ge=1, description="after which an unused MCP session ends")
     max_files: int = Field(200_000, ge=1, description="eligible files of one workspace")
 
 
@@ -170,8 +175,8 @@ class ShutdownConfig(Section):
 class CellConfig(Section):
     """Everything that a cell is made from."""
 
-    state_directory: AbsolutePath
-    cache_directory: AbsolutePath
+    state_directory: AbsolutePath = Field(description="what must survive: registrations, tokens, embedded vectors")
+    cache_directory: AbsolutePath = Field(description="what may be deleted while the cell does not run")
     allowed_roots: tuple[AbsolutePath, ...] = Field((), description="workspaces must lie below one of these")
     listen: ListenConfig = ListenConfig()
     indexing: IndexingConfig = IndexingConfig()
@@ -189,19 +194,16 @@ class CellConfig(Section):
 def load_config(path: Path) -> CellConfig:
     """Read a configuration file. Raises ConfigurationError with one sentence per fault, the file's name first."""
     try:
-        document = json.loads(path.read_bytes())
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"The configuration file {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise ConfigurationError(f"The configuration file {path} is not JSON: {error}.") from error
-    if not isinstance(document, dict):
-        raise ConfigurationError(f"The configuration file {path} must hold one JSON object.")
-    if not document.get("allowedRoots"):
-        raise ConfigurationError(f"{path}: allowedRoots: name at least one directory that may be indexed.")
     try:
-        return CellConfig.model_validate(document)
+        config = CellConfig.model_validate_json(content, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ConfigurationError("; ".join(f"{path}: {fault}" for fault in _faults(error))) from error
+    if not config.allowed_roots:
+        raise ConfigurationError(f"{path}: allowedRoots: name at least one directory that may be indexed")
+    return config
 
 
 def _faults(error: ValidationError) -> Iterator[str]:

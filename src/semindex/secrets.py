@@ -75,13 +75,14 @@ def own_tokens(state_directory: Path) -> Tokens:
 
 
 def _kept(path: Path) -> str:
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
+    """Return the token of a file, made if there is none; written whole or not at all."""
+    if path.exists():
         if token := read_private(path):
             return token
-        raise ConfigurationError(f"The token file {path} is empty; delete it to have a new one made.") from None
-    token = secrets.token_urlsafe(32)
-    with open(descriptor, "w", encoding="ascii") as file:
+        raise ConfigurationError(f"The token file {path} is empty; delete it to have a new one made.")
+    token, new = secrets.token_urlsafe(32), path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(token + "\n")
+    new.rename(path)
     return token
