@@ -219,6 +219,10 @@ class Watch(Protocol):
 class EventSource(Protocol):
     """Makes watches."""
 
+    @property
+    def watched(self) -> int:
+        """Return how many trees are watched now; those that are compared from time to time instead do not count."""
+
     def watch(self, root: str) -> AbstractAsyncContextManager[Watch]:
         """Watch below a canonical root for as long as the context lasts."""
 

@@ -28,6 +28,7 @@ from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.workspace import Limits, Workspace
 from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
+from semindex.files.watching.source import open_event_source
 from semindex.janitor import Janitor
 from semindex.leasing import Policy
 from semindex.model.errors import (
@@ -43,7 +44,7 @@ from semindex.observe.calls import observed
 from semindex.observe.health import DependencyHealth
 from semindex.observe.metrics import Metrics
 from semindex.parsing.pool import open_chunker_pool
-from semindex.ports import CellState, ChunkerPool, Embedder, VectorStore
+from semindex.ports import CellState, ChunkerPool, Embedder, EventSource, VectorStore
 from semindex.registry import Registry
 from semindex.state.cell_directory import CellDirectory
 from semindex.state.cell_state import open_cell_state
@@ -69,6 +70,7 @@ class WorkspaceMaker:
     store: VectorStore
     pool: ChunkerPool
     scheduler: EmbeddingScheduler
+    events: EventSource
     changes: Revision
     file_threads: trio.CapacityLimiter
     nursery: trio.Nursery
@@ -97,7 +99,8 @@ class WorkspaceMaker:
             chunking=indexing.profile,
             cell_id=self.state.cell_id,
             baseline=baseline,
-            limits=Limits(drain_grace=self.config.shutdown.drain_grace_ms / 1000),
+            limits=Limits(drain_grace=self.config.shutdown.drain_grace_ms / 1000, quiet=indexing.debounce_ms / 1000),
+            events=self.events,
             changes=self.changes,
         )
         workspace.index.queue.edit_settled = self.edit_settled
@@ -147,6 +150,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
         vectors = await stack.enter_async_context(open_store(config, config.state_directory / VECTORS))
         store = observed(vectors, store_health, metrics.storing)
         pool = await stack.enter_async_context(open_chunker_pool(config.workers))
+        events = await stack.enter_async_context(open_event_source(overflowed=metrics.overflowed))
         embedder = observed(await load_embedder(config), embedder_health, metrics.embedding)
         scheduler = EmbeddingScheduler(embedder, cache)
         async with trio.open_nursery() as services:
@@ -160,6 +164,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     store,
                     pool,
                     scheduler,
+                    events,
                     changes,
                     file_threads,
                     workspaces,
@@ -188,6 +193,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     cache=cache,
                     embedder_health=lambda: embedder_health.status,
                     store_health=lambda: store_health.status,
+                    watchers=lambda: events.watched,
                     metrics=metrics.text,
                 )
                 async with trio.open_nursery() as housekeeping:

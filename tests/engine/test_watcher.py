@@ -226,6 +226,10 @@ class Unreliable:
         self.twin = MemorySource()
         self.failing = trio.Event()
 
+    @property
+    def watched(self) -> int:
+        return self.twin.watched
+
     @asynccontextmanager
     async def watch(self, root: str) -> AsyncIterator[MemoryWatch]:
         async with self.twin.watch(root) as watch, trio.open_nursery() as nursery:

@@ -47,6 +47,7 @@ class Cell:
     cache: EmbeddingCache
     embedder_health: Callable[[], DependencyStatus]
     store_health: Callable[[], DependencyStatus]
+    watchers: Callable[[], int] = lambda: 0
     metrics: Callable[[CellStatus], bytes] = lambda _: b""
     """Returns the metrics as text, given the status of now."""
     missing_grammars: tuple[str, ...] = ()
@@ -110,7 +111,7 @@ class Cell:
             revision=self.revision,
             registrations=statuses,
             active_workspaces=sum(self.leases.registry.workspace_of(path) is not None for path in paths),
-            watchers=0,
+            watchers=self.watchers(),
             queue_depth=self.scheduler.queued,
             mcp_sessions=self.mcp_sessions(),
             cache_hits=counters.hits,

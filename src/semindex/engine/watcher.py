@@ -13,13 +13,16 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 import trio
-from attrs import frozen
 
 from semindex.model.errors import SemindexError, leaves
 from semindex.ports import Changes, EventSource, Watch
 
 logger = logging.getLogger(__name__)
 
+QUIET = 0.15
+"""Default for the seconds of quiet after which hints are looked at."""
+LONGEST = 1.0
+"""Seconds after which they are looked at even without quiet; twice the quiet, if that is longer."""
 MAX_PATHS = 1000
 """Paths collected in one go; more are worth a sweep, and memory stays bounded."""
 SWEEPS_IN_A_ROW = 5
@@ -28,16 +31,6 @@ SWEEP_PAUSE = 5.0
 """Seconds between two sweeps from then on: a program that makes directories without end shall not cause them so."""
 FIRST_RETRY, LONGEST_RETRY = 2.0, 60.0
 """Seconds before a watch that failed is opened again, each time with a sweep: doubling from the first to the longest."""
-
-
-@frozen
-class Debounce:
-    """How long hints are collected, in seconds."""
-
-    quiet: float = 0.15
-    """Until nothing more was heard for so long,"""
-    longest: float = 1.0
-    """but not beyond this."""
 
 
 class Watcher:
@@ -50,12 +43,12 @@ class Watcher:
         look: Callable[[Collection[str]], Awaitable[None]],
         sweep: Callable[[], Awaitable[None]],
         report: Callable[[str | None], None],
-        debounce: Debounce | None = None,
+        quiet: float = QUIET,
     ) -> None:
         """Make a watcher; without a source it does nothing.
 
         ``look`` compares these files alone with the index, ``sweep`` the whole tree; both raise SemindexError if that is not
-        possible now. ``report`` is called with one sentence when changes are not heard of at once, and with None when
+        possible now. ``quiet`` is in seconds. ``report`` is called with one sentence when changes are not heard of at once, and with None when
         they are again.
         """
         self._source = source
@@ -64,7 +57,7 @@ class Watcher:
         self._sweep = sweep
         self._report = report
         self._trouble: str | None = None
-        self._debounce = debounce or Debounce()
+        self._quiet = quiet
         self._directories: Collection[str] = ()
         self._swept = trio.Event()
 
@@ -123,9 +116,9 @@ class Watcher:
     async def _collect(self, watch: Watch) -> Changes:
         """Wait for a change, and for what comes with it."""
         changes = await watch.changes()
-        latest = trio.current_time() + self._debounce.longest
+        latest = trio.current_time() + max(LONGEST, 2 * self._quiet)
         while True:
-            with trio.move_on_at(min(latest, trio.current_time() + self._debounce.quiet)) as waiting:
+            with trio.move_on_at(min(latest, trio.current_time() + self._quiet)) as waiting:
                 changes = _joined(changes, await watch.changes())
             if waiting.cancelled_caught:
                 return changes

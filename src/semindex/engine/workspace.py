@@ -52,6 +52,8 @@ class Limits:
     """For deleting the workspace's data, whatever else is going on."""
     sweep_interval: float = 300.0
     """Between two comparisons of the whole tree with the index that nobody asked for."""
+    quiet: float = 0.15
+    """After an edit, before it is looked at."""
 
 
 class Workspace:
@@ -90,9 +92,8 @@ class Workspace:
         self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
         self._answerer = Answerer(tree, tools, self.index, self._sweeper, self._sources)
         self._condition = Condition(self.changes, clock)
-        self._watcher = Watcher(
-            events, root, self._comparison.of_files, self._sweeper.request, self._condition.report_watch
-        )
+        look, sweep, report = self._comparison.of_files, self._sweeper.request, self._condition.report_watch
+        self._watcher = Watcher(events, root, look, sweep, report, quiet=self._limits.quiet)
         self._first_sweep = trio.Event()
         self._stopping = trio.Event()
         self._ends_at_stop: set[trio.CancelScope] = set()

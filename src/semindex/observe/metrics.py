@@ -65,6 +65,9 @@ class Metrics:
             buckets=_SLOW,
             registry=self._registry,
         )
+        self._overflows = Counter(
+            "semindex_watcher_overflows", "Times that file events were lost.", registry=self._registry
+        )
         self._snapshot = _Snapshot()
         self._registry.register(self._snapshot)
 
@@ -75,6 +78,10 @@ class Metrics:
             self._embedding_calls.labels(role.value, _outcome(call)).inc()
             self._embedding_texts.labels(role.value).inc(len(texts))
             self._embedding_seconds.labels(role.value).observe(call.seconds)
+
+    def overflowed(self) -> None:
+        """Count that file events were lost."""
+        self._overflows.inc()
 
     def storing(self, call: Call) -> None:
         """Count a call of the vector store; an observer."""

@@ -26,6 +26,11 @@ class MemorySource:
         self.watches: list[MemoryWatch] = []
         """Those that are open."""
 
+    @property
+    def watched(self) -> int:
+        """Return how many trees are watched now."""
+        return 0 if self.trouble else len(self.watches)
+
     def listen(self, root: str, tree: MemoryTree) -> None:
         """Hear of every change of a tree, as the one below ``root``."""
         tree.observers.append(partial(self.changed, root))
@@ -110,6 +115,11 @@ class DelayedSource:
         """Changes are told at least so many seconds after they are known, and at most twice as many."""
         self._source = source
         self._seconds = seconds
+
+    @property
+    def watched(self) -> int:
+        """Return how many trees the other watches."""
+        return self._source.watched
 
     @asynccontextmanager
     async def watch(self, root: str) -> AsyncIterator["DelayedWatch"]:

@@ -65,7 +65,7 @@ class FaultyWorld(DiskWorld):
 
     def __init__(self, home: Path, pace: Pace) -> None:
         self.instances: list[Faulty] = []
-        super().__init__(InotifySource(pace, self._open), home)
+        super().__init__(InotifySource(pace, open_instance=self._open), home)
 
     @property
     def instance(self) -> Faulty:

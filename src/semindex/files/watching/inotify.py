@@ -40,9 +40,11 @@ _NOTHING: Mapping[int, str | None] = MappingProxyType({})
 
 
 @asynccontextmanager
-async def open_inotify_source(pace: Pace | None = None) -> AsyncIterator["InotifySource"]:
+async def open_inotify_source(
+    pace: Pace | None = None, overflowed: Callable[[], object] = lambda: None
+) -> AsyncIterator["InotifySource"]:
     """Open the event source of a cell. It never fails: what the kernel refuses is told as the watches' trouble."""
-    source = InotifySource(pace)
+    source = InotifySource(pace, overflowed)
     async with trio.open_nursery() as nursery:
         await nursery.start(source.run)
         yield source
@@ -52,16 +54,28 @@ async def open_inotify_source(pace: Pace | None = None) -> AsyncIterator["Inotif
 class InotifySource:
     """One instance and all that watch by it; implements :class:`semindex.ports.EventSource` while :meth:`run` runs."""
 
-    def __init__(self, pace: Pace | None = None, open_instance: Callable[[], Instance] = Instance) -> None:
+    def __init__(
+        self,
+        pace: Pace | None = None,
+        overflowed: Callable[[], object] = lambda: None,
+        open_instance: Callable[[], Instance] = Instance,
+    ) -> None:
+        """``overflowed`` is called whenever the kernel says that events were lost."""
         self.pace = pace or Pace()
         self.instance: Instance | None = None
         self.trouble: str | None = None
         """Why there is no instance."""
+        self._overflowed = overflowed
         self._open_instance = open_instance
         self._watches: list[InotifyWatch] = []
         self._discarded: list[int] = []
         self._discards = trio.lowlevel.ParkingLot()
         self._threads = trio.CapacityLimiter(1)
+
+    @property
+    def watched(self) -> int:
+        """Return how many trees are watched now; those that are compared from time to time instead do not count."""
+        return sum(watch.trouble is None for watch in self._watches)
 
     @asynccontextmanager
     async def watch(self, root: str) -> AsyncIterator["InotifyWatch"]:
@@ -131,6 +145,7 @@ class InotifySource:
 
     def _dispatch(self, event: Event) -> None:
         if event.mask & OVERFLOW:
+            self._overflowed()
             self._tell_all()
             return
         # A directory is told of to all who watch it: a tree may have become a workspace of its own a moment ago.

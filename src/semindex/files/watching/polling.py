@@ -39,6 +39,11 @@ class PollingSource:
     def __init__(self, pace: Pace | None = None) -> None:
         self._pace = pace or Pace()
 
+    @property
+    def watched(self) -> int:
+        """Return how many trees are watched now: none."""
+        return 0
+
     @asynccontextmanager
     async def watch(self, root: str) -> AsyncIterator["PollingWatch"]:
         """Watch below a canonical root for as long as the context lasts."""
