@@ -1,6 +1,7 @@
 """Whatever the dependencies do to a workspace, nothing is lost, nothing is claimed, and in the end everything is right."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pytest
 import trio
@@ -85,12 +86,12 @@ async def converge(bench: Bench, process: Process) -> None:
     """Compare until nothing is left to mend."""
     for root in (P, SIBLING):
         workspace = process.workspaces[root]
-        while workspace.status().state is not State.INDEXED or workspace.status().files.failed:
-            try:
+        is_right = False
+        while not is_right:
+            with suppress(SemindexError):
                 await workspace.sweep()
-            except SemindexError:
-                await trio.sleep(10)
-            await workspace.settled()
+                status = await workspace.settled()
+                is_right = status.state is State.INDEXED and status.files.failed == 0
             await trio.sleep(1)
         assert_adds_up(bench, workspace)
 
@@ -137,7 +138,7 @@ async def search_through(plan: FaultPlan, edits: Sequence[int]) -> None:
                 shown = [(hit.file_path, hit.code_chunk) for hit in answer.results]
                 assert set(shown) <= {("file0.py", words(f"changed{number}"))}
                 failed = dict(workspace.status().failed_files)
-                assert shown or not answer.fresh or "file0.py" in failed
+                assert shown or not answer.fresh or answer.withheld or "file0.py" in failed
 
 
 @settings(max_examples=40)
@@ -145,7 +146,7 @@ async def search_through(plan: FaultPlan, edits: Sequence[int]) -> None:
     plan=st.fixed_dictionaries(
         {},
         optional={
-            "store.search": st.lists(ANY, max_size=4),
+            "store.search": st.lists(ORDERLY, max_size=4),
             "tree.hashes": st.lists(ANY, max_size=4),
             "tree.scan": st.lists(ORDERLY, max_size=4),
             "embedder.embed": st.lists(ANY, max_size=4),

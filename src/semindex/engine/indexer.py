@@ -115,13 +115,10 @@ class Indexer:
         paths = [path for path in taken.paths if path not in self._index.verdicts]
         for outcome in leaving:
             await outcomes.send(outcome)
-        known = {path: known for path in paths if (known := self._index.expected_hash(path, self._profile.version))}
         try:
-            results = await self._tools.pool.chunk(self._root, paths, self._profile, known) if paths else []
+            results = await self._chunk(paths) if paths else []
         except ChunkingFailed as error:
             return paths, str(error)
-        if len(results) != len(paths):
-            return paths, f"The chunker gave {len(results)} results for {len(paths)} files."
         files: list[ChunkedFile] = []
         for result in results:
             match result:
@@ -135,6 +132,14 @@ class Indexer:
                     await outcomes.send(self._problem(result))
         left = await self._embed(files, taken.priority, outcomes)
         return left, "The embedder does not answer." if left else None
+
+    async def _chunk(self, paths: Sequence[str]) -> Sequence[ChunkedFile | UnchangedFile | FileProblem]:
+        """Return one result per path. Raises ChunkingFailed."""
+        known = {path: known for path in paths if (known := self._index.expected_hash(path, self._profile.version))}
+        results = await self._tools.pool.chunk(self._root, paths, self._profile, known)
+        if len(results) != len(paths):
+            raise ChunkingFailed(f"The chunker gave {len(results)} results for {len(paths)} files.")
+        return results
 
     async def _embed(
         self, files: Sequence[ChunkedFile], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
