@@ -13,7 +13,7 @@ from enum import StrEnum
 import trio
 from attrs import define, field, frozen
 
-from semindex.model.errors import InvalidInput, SemindexError
+from semindex.model.errors import InvalidInput, SemindexError, Starting
 from semindex.model.ids import collection_name
 from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
@@ -77,7 +77,9 @@ class Janitor:
     # Orphans
 
     async def orphans(self) -> list[Orphan]:
-        """Return what nobody owns now. Raises StoreUnavailable."""
+        """Return what nobody owns now. Raises StoreUnavailable, and Starting before it is known who owns what."""
+        if not self.registry.restored.is_set():
+            raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
         owned = {*self.registry.paths(), *(kept.path for kept in await self.state.registrations.load_retained())}
         ledgers = await self.state.ledgers()
         found = [

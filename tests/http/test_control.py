@@ -270,6 +270,17 @@ def test_a_status_tells_of_the_whole_cell(api: httpx.Client, shared: str) -> Non
         assert each["filesDiscovered"] == states
 
 
+def test_a_cell_that_is_tidy_has_no_orphans_to_purge(api: httpx.Client, shared: str) -> None:
+    collection = api.get(f"/v1/registrations/{shared}").json()["collection"]
+
+    assert api.get("/v1/orphans").json() == {"orphans": []}
+    for names in ([collection], ["ws-0123456789abcdef"], [collection, "x"], [], "x", [5]):
+        for dry_run in (True, False):
+            refused = api.post("/v1/orphans/purge", json={"names": names, "dryRun": dry_run})
+            assert refusal(refused) == (422, "invalid")
+    assert api.get(f"/v1/registrations/{shared}").json()["state"] == "Indexed"
+
+
 # What is refused
 
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from semindex.cell.cell import Cell
 from semindex.config import CellConfig
-from semindex.http import control, hypercorn_fixes, listener
+from semindex.http import hypercorn_fixes, listener, requests
 from semindex.http.listener import bind_tcp
 from semindex.http.serving import open_doors
 from semindex.model.answers import DependencyStatus
@@ -64,6 +64,8 @@ async def test_a_cell_answers_while_it_starts_but_knows_of_no_registration_yet(t
         assert await shown("/v1/registrations/unknown") == (503, "starting")
         early = await open_.http.put("/v1/registrations/early", json={"path": str(tmp_path)})
         assert (early.status_code, early.json()["code"]) == (503, "starting")
+        # Before it is known who owns what, everything would look like an orphan.
+        assert await shown("/v1/orphans") == (503, "starting")
 
         await restore(open_.cell)
 
@@ -141,7 +143,7 @@ async def test_the_search_of_a_client_that_has_gone_is_given_up(tmp_path: Path) 
 async def test_half_a_request_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, expected: bytes
 ) -> None:
-    monkeypatch.setattr(control, "BODY_TIMEOUT", 0.05)
+    monkeypatch.setattr(requests, "BODY_TIMEOUT", 0.05)
     monkeypatch.setattr(hypercorn_fixes, "LINGER_TIMEOUT", 0.05)
     monkeypatch.setattr(listener, "IDLE_TIMEOUT", 0.05)
     async with opened(config_below(tmp_path, tmp_path)) as open_:

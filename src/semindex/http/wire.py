@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from semindex import __version__
+from semindex.janitor import Orphan
 from semindex.leasing import Receipt
 from semindex.model.answers import (
     CellStatus,
@@ -73,6 +74,13 @@ class TokenRequest(Request):
     """``POST /v1/registrations/{id}/tokens``."""
 
     label: str = Field("", max_length=256)
+
+
+class OrphansRequest(Request):
+    """``POST /v1/orphans/purge``."""
+
+    names: Annotated[list[str], Field(min_length=1, max_length=1000)]
+    dry_run: bool = False
 
 
 def timestamp(value: datetime) -> str:
@@ -276,3 +284,13 @@ def token(record: TokenRecord) -> Json:
 def tokens(records: Iterable[TokenRecord]) -> Json:
     """Return a list of search tokens."""
     return {"tokens": [token(record) for record in records]}
+
+
+def orphans(found: Iterable[Orphan]) -> Json:
+    """Return a list of orphans."""
+    return {
+        "orphans": [
+            {"name": orphan.name, "kind": orphan.kind, "points": orphan.points, "reason": orphan.reason}
+            for orphan in found
+        ]
+    }
