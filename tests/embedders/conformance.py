@@ -103,7 +103,7 @@ class EmbedderConformance:
             assert scope.cancelled_caught
             assert_unit(await embedder.embed(["wanted"], Role.DOCUMENT), 1, embedder)
 
-    def test_the_profile_describes_the_space(self, embedder: Embedder) -> None:
+    async def test_the_profile_describes_the_space(self, embedder: Embedder) -> None:
         profile = embedder.profile
 
         assert profile.provider

@@ -51,11 +51,16 @@ class HashingEmbedder:
             raise ValueError(f"{len(texts)} texts in one call, at most {self.batch_size} are allowed")
         self.calls.append(EmbedCall(tuple(texts), role))
         await trio.lowlevel.checkpoint()
-        vectors = np.zeros((len(texts), self.profile.dimension), np.float32)
-        for vector, text in zip(vectors, texts, strict=True):
-            _add_tokens(vector, text)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors
+        return hashed_tokens(texts, self.profile.dimension)
+
+
+def hashed_tokens(texts: Sequence[str], dimension: int) -> Vectors:
+    """Return the unit vectors of some texts, shape [len(texts), dimension]."""
+    vectors = np.zeros((len(texts), dimension), np.float32)
+    for vector, text in zip(vectors, texts, strict=True):
+        _add_tokens(vector, text)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 def _add_tokens(vector: Vectors, text: str) -> None:

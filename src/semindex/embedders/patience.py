@@ -1,7 +1,8 @@
-"""Trying again: pauses after a failure, and one gate that a rate limit closes for every request of the cell."""
+"""When requests are sent, and sent again: so many at once, pauses after failures, a gate that a rate limit closes for all."""
 
 import email.utils
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -9,7 +10,8 @@ from typing import TypeVar
 
 import trio
 
-from semindex.model.errors import EmbedderUnavailable
+from semindex.embedders.endpoint import Passing, RateLimited
+from semindex.model.errors import SemindexError
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -20,53 +22,53 @@ RATE_PAUSE, LONGEST_RATE_PAUSE = 5.0, 300.0
 """Seconds for which a rate limit closes the gate where the server names no time: doubling from the first to the longest."""
 RATE_TRIES = 3
 
-
-class RateLimited(EmbedderUnavailable):
-    """The endpoint wants fewer requests for a while."""
-
-    def __init__(self, message: str, retry_after: float | None) -> None:
-        """``retry_after``: seconds that the server asks for."""
-        super().__init__(message)
-        self.retry_after = retry_after
-
-
-class Passing(EmbedderUnavailable):
-    """A failure that may be over in a moment: no connection, a server's error, no answer in time."""
+Failed = Callable[[SemindexError, float], None]
+"""Told of every try that failed and will be repeated, and how many seconds it took."""
 
 
 class Patience:
-    """Decides how often and when a request is tried again, for all requests of the cell together."""
+    """Decides when a request is sent and whether it is sent again, for all requests of the cell together."""
 
-    def __init__(self, tries: int) -> None:
+    def __init__(self, *, concurrency: int, tries: int, failed: Failed) -> None:
         """``tries`` bounds how often a passing failure is tried in all."""
+        self._slots = trio.CapacityLimiter(concurrency)
         self._tries = tries
+        self._failed = failed
         self._opens_at = 0.0
         self._pause = RATE_PAUSE
 
     async def __call__(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Carry out a request; raises what its last try raised."""
+        """Carry out a request; raises what its last try raised, RateLimited also if the caller's own time ends too early."""
         failures = limits = 0
         while True:
             await self._pass_gate()
-            try:
-                result = await request()
-            except RateLimited as error:
-                limits += 1
-                if limits == RATE_TRIES:
-                    raise
-                self._close_gate(error.retry_after)
-            except Passing:
-                failures += 1
-                if failures == self._tries:
-                    raise
-                # A little apart, so that requests that failed together do not come back together.
-                await trio.sleep(FIRST_PAUSE * 2 ** (failures - 1) * (1 + random.random() / 4))
-            else:
-                self._pause = RATE_PAUSE
-                return result
+            async with self._slots:
+                if trio.current_time() < self._opens_at:
+                    continue  # it was closed while this request waited for its turn
+                began = trio.current_time()
+                try:
+                    result = await request()
+                except RateLimited as error:
+                    self._close_gate(error.retry_after)
+                    limits += 1
+                    if limits == RATE_TRIES:
+                        raise
+                    continue
+                except Passing as error:
+                    failures += 1
+                    if failures == self._tries:
+                        raise
+                    self._failed(error, trio.current_time() - began)
+                else:
+                    self._pause = RATE_PAUSE
+                    return result
+            # A little apart, so that requests that failed together do not come back together.
+            await trio.sleep(FIRST_PAUSE * 2 ** (failures - 1) * (1 + random.random() / 4))
 
     async def _pass_gate(self) -> None:
-        while trio.current_time() < self._opens_at:  # noqa: ASYNC110 - a time passes here, not an event
+        while (left := self._opens_at - trio.current_time()) > 0:
+            if self._opens_at > trio.current_effective_deadline():
+                raise RateLimited(f"The embedding endpoint limits the rate of requests for another {left:.0f} s.", left)
             await trio.sleep_until(self._opens_at)
 
     def _close_gate(self, retry_after: float | None) -> None:
@@ -84,11 +86,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a Retry-After header asks for, given as a number or as a date."""
     value = headers.get("retry-after", "").strip()
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        moment = email.utils.parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds()) if moment.tzinfo else None
+        try:
+            moment = email.utils.parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (moment - datetime.now(UTC)).total_seconds() if moment.tzinfo else math.nan
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -58,5 +58,5 @@ def configure(log_format: LogFormat, level: str = "info") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    for noisy in ("httpx", "httpcore", "hypercorn.access", "mcp"):
+    for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "hypercorn.access", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

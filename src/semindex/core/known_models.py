@@ -13,6 +13,7 @@ class KnownModel:
     min_score: float
     """Cosine below which a hit says nothing."""
     query_prefix: str = ""
+    """Goes before queries. The reference engine puts it before chunks as well."""
 
 
 KNOWN_MODELS = {
