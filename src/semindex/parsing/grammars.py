@@ -19,7 +19,7 @@ from importlib import resources
 from typing import Literal, cast
 
 from attrs import frozen
-from tree_sitter import Language, Node, Parser, Query, QueryCursor
+from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from semindex.core.filetypes import GRAMMARS
 
@@ -79,12 +79,16 @@ class Grammar:
             first.setdefault(label.partition(".")[0], index)
         self._rank = {label: first[label.partition(".")[0]] for label in labels if not label.startswith("_")}
 
+    def parse(self, data: bytes) -> Tree:
+        """Parse a text in UTF-16LE."""
+        return self._parser.parse(data, encoding="utf16le")
+
     def select(self, data: bytes) -> list[Node]:
         """Parse a text in UTF-16LE and return the selected nodes, repeats included, in the reference's order.
 
         That is: by their beginning, then in the order of the selection, then the longer one first.
         """
-        tree = self._parser.parse(data, encoding="utf16le")
+        tree = self.parse(data)
         captures = QueryCursor(self._query).captures(tree.root_node, _holds)
         ranked = [
             (node.start_byte, rank, -node.end_byte, index, node)
