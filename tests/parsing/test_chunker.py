@@ -129,7 +129,7 @@ texts = st.text(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.sampled_from(NAMES), st.lists(texts, max_size=12), st.integers(1, 400))
 def test_no_text_breaks_the_invariants(name: str, parts: list[str], repeats: int) -> None:
     check("\n".join(part * (repeats if index % 3 == 0 else 1) for index, part in enumerate(parts)), f"/tree/{name}")
@@ -138,7 +138,7 @@ def test_no_text_breaks_the_invariants(name: str, parts: list[str], repeats: int
 kit_files = st.sampled_from([golden for golden in goldens().values() if handling(golden.path, EXTENDED) is not None])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(kit_files, st.data())
 def test_no_mutation_of_a_sample_breaks_the_invariants(golden: Golden, data: st.DataObject) -> None:
     text = golden.text

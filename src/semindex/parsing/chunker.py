@@ -3,6 +3,7 @@
 This is the work of a chunker process, but neither knows nor needs one.
 """
 
+import os
 from collections.abc import Sequence
 
 from attrs import frozen
@@ -48,7 +49,7 @@ def chunk_file(
     digest = file_hash(text)
     if digest == known_hash:
         return UnchangedFile(path, digest, read.signature, read.trusted)
-    cut = chunk_text(text, f"{root}/{path}", profile, parse=parse)
+    cut = chunk_text(text, os.path.join(root, path), profile, parse=parse)
     return ChunkedFile(path, digest, read.signature, read.trusted, cut.handling, cut.chunks, cut.warning)
 
 

@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from operator import attrgetter
 from typing import BinaryIO
 
@@ -136,19 +137,27 @@ def _write_frame(replies: BinaryIO, frame: bytes) -> None:
 
 
 def _peak_bytes() -> int:
-    """Return the most memory that this program has held; what ``getrusage`` says on Linux includes its parent's."""
+    """Return the most memory that this program has held, 0 where the system does not tell."""
     if sys.platform != "linux":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-        peak = next(line for line in status if line.startswith("VmHWM:"))
-    return int(peak.split()[1]) << 10
+    # What getrusage says here includes the parent's.
+    with suppress(OSError), open("/proc/self/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def _limit(kind: int, amount: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (amount if hard == resource.RLIM_INFINITY else min(amount, hard), hard))
 
 
 def main() -> None:
     """Run a worker on standard input and output."""
     os.nice(NICENESS)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT_BYTES, DATA_LIMIT_BYTES))
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_DATA, DATA_LIMIT_BYTES)
     # Whatever foreign code may print must not get between the frames.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
