@@ -6,7 +6,7 @@ from qualification.bench_watch_idle import make_tree, measure
 
 
 async def test_a_measurement_sees_trees_that_are_watched(tmp_path: Path) -> None:
-    cost = await measure(tmp_path.resolve(), workspaces=3, directories=20, seconds=0.05)
+    cost = await measure(tmp_path, workspaces=3, directories=20, seconds=0.05)
 
     assert cost.watched == 3
     assert (cost.default_tokens, cost.descriptors) == (0, 1)
