@@ -1,0 +1,273 @@
+"""The kill -9 campaign: a real service with real children and real git repositories, killed at random moments.
+
+python -m qualification.crash [--kills 200] [--seed 0]
+
+Each round edits a repository and its worktree at random, registers, releases or purges one of them now and then, kills the
+service at a random moment of all that, starts it again, and compares it with the disk and with what was acknowledged:
+
+- lost: a file whose token a fresh search does not find, or an acknowledged registration that is gone;
+- stale: an answer with text that is not on disk;
+- left over: a released registration that is still there, an orphan that the janitor finds, a child that survived.
+
+All of these must be 0. What was asked for and not answered may have happened or not.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+from attrs import define, field
+
+from semindex.testing.serving import ServedCell
+
+SETTLED = 60.0
+"""Seconds for a registration to be indexed after a start."""
+WORDS = (
+    "amber",
+    "basalt",
+    "cobalt",
+    "damask",
+    "ember",
+    "fjord",
+    "garnet",
+    "harbour",
+    "indigo",
+    "juniper",
+    "kelp",
+    "lagoon",
+)
+
+
+@define
+class Tally:
+    """What went wrong."""
+
+    kills: int = 0
+    lost: list[str] = field(factory=list)
+    stale: list[str] = field(factory=list)
+    left: list[str] = field(factory=list)
+
+
+@define
+class Campaign:
+    """A repository, its worktree, a service, and what is known of them."""
+
+    cell: ServedCell
+    directory: Path
+    chance: random.Random
+    tally: Tally = field(factory=Tally)
+    registered: dict[str, bool | None] = field(factory=dict)
+    """Id → whether it is registered, as acknowledged; None where a call was cut off."""
+    serial: int = 0
+
+    @property
+    def trees(self) -> dict[str, Path]:
+        """Return the working trees by registration id."""
+        return {"primary": self.directory / "primary", "worktree": self.directory / "worktree"}
+
+    def prepare(self) -> None:
+        """Make the repository and the worktree."""
+        primary = self.trees["primary"]
+        primary.mkdir(parents=True)
+        self.git("init", "-q", "-b", "main")
+        for _ in range(12):
+            self.edit(primary)
+        self.git("add", ".")
+        self.git("commit", "-qm", "first")
+        self.git("worktree", "add", "-q", "-b", "side", str(self.trees["worktree"]))
+
+    def git(self, *arguments: str) -> None:
+        """Run git in the primary checkout."""
+        identity = ["-c", "user.name=A Tester", "-c", "user.email=tester@example.invalid"]
+        subprocess.run(["git", *identity, *arguments], cwd=self.trees["primary"], check=True, capture_output=True)
+
+    def edit(self, tree: Path) -> None:
+        """Write, rewrite or remove a file; each version holds a token of its own."""
+        self.serial += 1
+        name = f"module_{self.chance.randrange(16)}.py"
+        if self.chance.random() < 0.15:
+            (tree / name).unlink(missing_ok=True)
+            return
+        token = f"{self.chance.choice(WORDS)}{self.serial}{self.chance.choice(WORDS)}"
+        functions = (
+            f"def {token}_{part}(value):\n    '''The {token} {part} of the ledger.'''\n    return value + {part}\n"
+            for part in range(self.chance.randrange(1, 6))
+        )
+        (tree / name).write_text("\n\n".join(functions))
+
+    # The service
+
+    def client(self, seconds: float) -> httpx.Client:
+        """Return a client of the control API."""
+        token = next(self.cell.home.rglob("control.token")).read_text().strip()
+        headers = {"authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.cell.url, headers=headers, timeout=seconds, trust_env=False)
+
+    def disturb(self, until: float) -> None:
+        """Edit and call at random until the time has come, and take note of what was acknowledged."""
+        with self.client(5.0) as client:
+            while time.monotonic() < until:
+                kind = self.chance.random()
+                name = self.chance.choice(list(self.trees))
+                try:
+                    if kind < 0.80:
+                        self.edit(self.trees[name])
+                        time.sleep(self.chance.random() * 0.02)
+                    elif kind < 0.88:
+                        self.register(client, name)
+                    elif kind < 0.94:
+                        self.release(client, name)
+                    else:
+                        client.post("/v1/search", json={"registrationId": name, "query": self.chance.choice(WORDS)})
+                except httpx.HTTPError:
+                    return
+
+    def register(self, client: httpx.Client, name: str) -> None:
+        """Register a tree, the worktree above the primary."""
+        body = {"path": str(self.trees[name])}
+        if name == "worktree":
+            body["baselinePath"] = str(self.trees["primary"])
+        before, self.registered[name] = self.registered.get(name), None
+        answer = client.put(f"/v1/registrations/{name}", json=body)
+        self.registered[name] = True if answer.status_code == 200 else before
+
+    def release(self, client: httpx.Client, name: str) -> None:
+        """Release a registration, at times with purge."""
+        before, self.registered[name] = self.registered.get(name), None
+        purge = self.chance.choice(["", "?purge=true", "?purge=false"])
+        answer = client.delete(f"/v1/registrations/{name}{purge}")
+        # Whatever else it says, the release was begun, and will be finished at some time.
+        self.registered[name] = {200: False, 404: False, 409: before}.get(answer.status_code)
+
+    def killed_at_random(self) -> None:
+        """Let the service live for a moment full of work, and kill it."""
+        moment = self.chance.random() * 1.5
+        worker = threading.Thread(target=self.disturb, args=(time.monotonic() + 5.0,))
+        worker.start()
+        time.sleep(moment)
+        family = descendants(self.cell.pid)
+        self.cell.kill()
+        worker.join()
+        self.tally.kills += 1
+        deadline = time.monotonic() + 5.0
+        while (alive := [pid for pid in family if is_alive(pid)]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.tally.left += [f"child {pid} survived" for pid in alive]
+
+    # The comparison
+
+    def check(self) -> None:
+        """Compare the service, started again, with the disk and with what was acknowledged."""
+        with self.client(30.0) as client:
+            known = {each["id"]: each for each in client.get("/v1/registrations").json()["registrations"]}
+            for name, expected in self.registered.items():
+                if expected is True and name not in known:
+                    self.tally.lost.append(f"registration {name}")
+                if expected is False and name in known:
+                    self.tally.left.append(f"registration {name}")
+            for name in self.trees:
+                # What was cut off is decided now, so that the next round begins with what is known.
+                self.registered[name] = name in known
+            for name in ("primary", "worktree"):
+                if known.get(name, {}).get("lifecycle") == "active":
+                    self.check_tree(client, name)
+            orphans = client.get("/v1/orphans").json()["orphans"]
+            self.tally.left += [f"orphan {orphan['name']}" for orphan in orphans]
+
+    def check_tree(self, client: httpx.Client, name: str) -> None:
+        """Look for every file's token, and for text that is not there."""
+        self.wait_until_indexed(client, name)
+        tree = self.trees[name]
+        for file in sorted(tree.glob("*.py")):
+            text = file.read_text()
+            token = text.partition("(")[0].removeprefix("def ").rpartition("_")[0]
+            answer = client.post(
+                "/v1/search", json={"registrationId": name, "query": f"the {token} of the ledger", "maxResults": 50}
+            ).json()
+            results: list[dict[str, Any]] = answer.get("results", [])
+            for result in results:
+                path = tree / result["filePath"]
+                if not path.exists() or result["codeChunk"] not in path.read_text():
+                    self.tally.stale.append(f"{name}/{result['filePath']}")
+            if answer.get("fresh") and file.name not in {result["filePath"] for result in results}:
+                self.tally.lost.append(f"{name}/{file.name}: {token}")
+
+    def wait_until_indexed(self, client: httpx.Client, name: str) -> None:
+        """Wait until a registration is indexed; one that never is counts as lost."""
+        deadline = time.monotonic() + SETTLED
+        revision, status = "", dict[str, Any]()
+        while time.monotonic() < deadline:
+            options = {"wait": "5", "since": revision} if revision else {}
+            status = client.get(f"/v1/registrations/{name}", params=options).json()
+            if status.get("state") == "Indexed":
+                return
+            revision = status.get("revision", "")
+        self.tally.lost.append(f"{name} is not indexed: {status}")
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes that a process has started, and they (Linux)."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+    family = {pid}
+    while grown := {child for child, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return family - {pid}
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def main() -> int:
+    """Run the campaign, and return 1 if anything was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch).resolve()
+        # The root itself is registered, too; both repositories below it are boundaries of its scan.
+        cell = ServedCell(directory / "home", ["--root", str(directory / "trees"), "--port", "0"])
+        campaign = Campaign(cell, directory / "trees", random.Random(options.seed))
+        campaign.prepare()
+        with cell:
+            for number in range(options.kills):
+                campaign.killed_at_random()
+                cell.start()
+                campaign.check()
+                if number % 10 == 9:
+                    print(
+                        f"{number + 1} kills: {len(campaign.tally.lost)} lost, {len(campaign.tally.stale)} stale, {len(campaign.tally.left)} left over",
+                        flush=True,
+                    )
+            code = cell.stop()
+    tally = campaign.tally
+    for kind, found in (("lost", tally.lost), ("stale", tally.stale), ("left over", tally.left)):
+        for each in found[:20]:
+            print(f"{kind}: {each}")
+    print(
+        f"{tally.kills} kills: {len(tally.lost)} lost, {len(tally.stale)} stale, {len(tally.left)} left over; end in order: exit code {code}"
+    )
+    return 1 if tally.lost or tally.stale or tally.left or code else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
