@@ -1,6 +1,7 @@
 """Killed between any two calls of store and ledger, or in the midst of a write, an index is mended by the next start."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import trio
@@ -16,11 +17,34 @@ LONG = "\n".join(words(f"token{number}", units=1200) for number in range(4))
 """A file of several chunks."""
 
 
+FILES = {
+    P: {"a.py": words("apple"), "b.py": words("banana"), "c.py": LONG, "d.py": words("damson")},
+    W: {
+        "a.py": words("apple"),
+        "b.py": words("blueberry"),
+        "c.py": LONG,
+        "d.py": words("damson"),
+        "e.py": words("elderberry"),
+    },
+}
+
+
 def made() -> Bench:
     bench = Bench()
-    bench.tree(P, a=words("apple"), b=words("banana"), c=LONG, d=words("damson"))
-    bench.tree(W, a=words("apple"), b=words("blueberry"), c=LONG, d=words("damson"), e=words("elderberry"))
+    put_back(bench)
     return bench
+
+
+def put_back(bench: Bench) -> None:
+    """Give both trees the files that they have at the beginning, and no others."""
+    for root, files in FILES.items():
+        tree = bench.tree(root)
+        for path in {*FILES[P], *FILES[W], "renamed.py", "new.py", "f.py", ".gitignore"} - set(files):
+            with suppress(FileNotFoundError):
+                tree.delete(path)
+        for path, text in files.items():
+            tree.write(path, text)
+        tree.advance(10)
 
 
 async def settle(process: Process, *roots: str) -> None:
@@ -104,6 +128,7 @@ async def another_embedder(bench: Bench, power: PowerCut) -> None:
         await (await process.start(P)).settled()
 
 
+@pytest.mark.parametrize("undone", [False, True], ids=["edits kept", "edits undone before the next start"])
 @pytest.mark.parametrize("torn", [False, True], ids=["between calls", "in the midst"])
 @pytest.mark.parametrize(
     "act",
@@ -111,7 +136,7 @@ async def another_embedder(bench: Bench, power: PowerCut) -> None:
     ids=lambda act: act.__name__,
 )
 def test_whenever_the_power_is_cut_the_next_start_has_the_index_of_a_new_build(
-    act: Callable[[Bench, PowerCut], Awaitable[None]], torn: bool
+    act: Callable[[Bench, PowerCut], Awaitable[None]], torn: bool, undone: bool
 ) -> None:
     def make() -> tuple[Callable[[PowerCut], Awaitable[None]], Check]:
         bench = made()
@@ -121,6 +146,8 @@ def test_whenever_the_power_is_cut_the_next_start_has_the_index_of_a_new_build(
                 await act(bench, power)
 
         async def check(place: int) -> None:
+            if undone:
+                put_back(bench)
             with trio.fail_after(PATIENCE):
                 async with bench.process() as process:
                     await process.start(P)

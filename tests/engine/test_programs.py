@@ -26,6 +26,7 @@ from semindex.testing.audit import differences
 from semindex.testing.bench import Bench, Process, words
 from semindex.testing.chunker import MemoryChunkerPool
 from semindex.testing.intercept import Call, Proceed
+from semindex.testing.watch import DelayedSource, MemorySource
 
 P, W = "/primary", "/worktree"
 PATIENCE = 100_000.0
@@ -130,13 +131,16 @@ class Interpreter:
     """Carries out a program, and compares."""
 
     latencies: Iterator[int]
+    watching: str
     bench: Bench = field(factory=Bench)
     history: dict[tuple[str, str], list[str | None]] = field(factory=dict)
     """Every content that a file had since the running search began."""
 
     def __attrs_post_init__(self) -> None:
+        source = MemorySource()
+        self.bench.events = {"off": None, "prompt": source, "late": DelayedSource(source, 5)}[self.watching]
         for root in (P, W):
-            self.bench.tree(root, a=words("apple"), b=words("banana"))
+            source.listen(root, self.bench.tree(root, a=words("apple"), b=words("banana")))
 
     async def run(self, program: Sequence[Command]) -> None:
         with trio.fail_after(PATIENCE):
@@ -285,13 +289,14 @@ class Interpreter:
         return ranked[: request.max_results]
 
 
-def execute(program: Sequence[Command], latencies: Sequence[int]) -> None:
-    trio.run(Interpreter(cycle(latencies or [0])).run, program, clock=MockClock(autojump_threshold=0))
-
-
 @settings(max_examples=60)
-@given(program=st.lists(commands, min_size=1, max_size=14), latencies=st.lists(st.integers(0, 9), max_size=12))
+@given(
+    program=st.lists(commands, min_size=1, max_size=14),
+    latencies=st.lists(st.integers(0, 9), max_size=12),
+    watching=st.sampled_from(["off", "prompt", "late"]),
+)
 def test_whatever_happens_a_fresh_search_tells_what_is_on_disk(
-    program: Sequence[Command], latencies: Sequence[int]
+    program: Sequence[Command], latencies: Sequence[int], watching: str
 ) -> None:
-    execute(program, latencies)
+    interpreter = Interpreter(cycle(latencies or [0]), watching)
+    trio.run(interpreter.run, program, clock=MockClock(autojump_threshold=0))
