@@ -229,7 +229,7 @@ async def test_a_hanging_file_system_does_not_hold_up_a_cancelled_scan(
         patched.setattr(os, "scandir", hang)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(world.tree.scan)
-            await trio.to_thread.run_sync(hanging.wait)
+            await trio.to_thread.run_sync(hanging.wait, 30)
             nursery.cancel_scope.cancel(reason="tired of waiting")
         assert not released.is_set()
         released.set()
