@@ -155,16 +155,20 @@ PASSING = {
 }
 
 
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("fault", PASSING)
+# A query has no more time than one request: only a document outlasts a request that gets no answer.
+@pytest.mark.parametrize(
+    ("fault", "role"),
+    [
+        (name, role)
+        for name, fault in PASSING.items()
+        for role in Role
+        if role is Role.DOCUMENT or not (fault.hangs or fault.delay)
+    ],
+)
 async def test_a_failure_that_passes_costs_nothing_but_time(
     autojump_clock: trio.testing.MockClock, fault: str, role: Role
 ) -> None:
     bed = Bed()
-    # A query has no more time than one request: only a document outlasts a request that gets no answer.
-    is_slow = PASSING[fault].hangs or PASSING[fault].delay > 0
-    if is_slow and role is Role.QUERY:
-        pytest.skip("see test_a_query_takes_no_longer_than_one_request_may")
     async with bed.opened() as embedder:
         await embedder.embed(["first"], role)
         bed.faulty.script(PASSING[fault])

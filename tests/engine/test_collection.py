@@ -1,10 +1,12 @@
 """Opening, creating, describing and deleting the collection of a workspace."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from attrs import evolve
 
 from semindex.engine.collection import CollectionKeeper, Opened, contradictions, purge_collection
 from semindex.engine.filetable import FileTable
@@ -65,14 +67,67 @@ async def test_a_collection_that_was_completed_stays_complete_over_a_restart() -
     assert (await metadata_of(store)).indexing_complete
 
 
-async def test_a_collection_of_another_embedding_is_dropped_and_never_searched() -> None:
+async def test_a_collection_of_another_embedding_is_not_used_and_goes_when_the_new_one_is_made() -> None:
     store = MemoryVectorStore()
     await keeper_of(store, LARGE).ensure()
 
     keeper = keeper_of(store, SMALL)
-    assert await keeper.open(EMPTY) == Opened(is_new=True, is_complete=False)
-    assert not keeper.exists
-    assert await store.collections() == []
+    opened = await keeper.open(EMPTY)
+    assert (opened.is_new, opened.is_complete, keeper.exists) == (True, False, False)
+    assert (
+        opened.change == "The index is built anew, because its model 'large' became 'small', its dimension 8 became 4."
+    )
+    assert (await metadata_of(store)).embedding_model_id == "large"
+
+    await keeper.ensure()
+    assert keeper.exists
+    assert await metadata_of(store) == CollectionMetadata(
+        "test", "small", 4, False, ChunkingProfile.EXTENDED, "mine", 1234
+    )
+    info = await store.describe(NAME)
+    assert info is not None
+    assert info.dimension == 4
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ({"provider": "other"}, "provider 'test' became 'other'"),
+        ({"model": "other"}, "model 'small' became 'other'"),
+        ({"query_prefix": "q: "}, "query prefix '' became 'q: '"),
+        ({"document_prefix": "d: "}, "document prefix '' became 'd: '"),
+    ],
+)
+async def test_everything_that_makes_vectors_incomparable_is_noticed_and_told(
+    field: dict[str, Any], change: str
+) -> None:
+    store = MemoryVectorStore()
+    await keeper_of(store, SMALL).ensure()
+
+    keeper = keeper_of(store, evolve(SMALL, **field))
+    opened = await keeper.open(EMPTY)
+    assert opened.is_new
+    assert opened.change == f"The index is built anew, because its {change}."
+
+    await keeper.ensure()
+    assert await keeper_of(store, evolve(SMALL, **field)).open(EMPTY) == Opened(is_new=False, is_complete=False)
+    assert (await keeper_of(store, SMALL).open(EMPTY)).is_new
+
+
+async def test_another_chunking_is_told_and_the_collection_is_kept() -> None:
+    store = MemoryVectorStore()
+    first = keeper_of(store)
+    await first.ensure()
+    await first.describe(complete=True)
+
+    keeper = CollectionKeeper(store, NAME, SMALL, ChunkingProfile.KILO, "mine")
+    opened = await keeper.open(EMPTY)
+    assert (opened.is_new, opened.is_complete, keeper.exists) == (False, True, True)
+    assert opened.change == "Files are chunked anew one by one, because the profile 'extended' became 'kilo'."
+    assert not keeper.is_complete
+
+    await keeper.describe(complete=True)
+    assert (await metadata_of(store)).chunking_profile is ChunkingProfile.KILO
 
 
 async def test_a_creation_that_was_cut_short_is_carried_on() -> None:

@@ -32,6 +32,8 @@ class Opened:
     """A build was finished at some time."""
     repairs: tuple[FileRecord, ...] = ()
     """Records that contradict the store, marked dirty."""
+    change: str | None = None
+    """What was configured anew since the index was built, and what follows from it, one sentence."""
 
 
 class CollectionKeeper:
@@ -56,16 +58,19 @@ class CollectionKeeper:
         self.exists = False
         """Whether the collection is there, as far as this process knows."""
         self.is_complete = False
-        """Whether its metadata say that a build was finished."""
+        """Whether its metadata say that a build under the present profiles was finished."""
+        self.is_outdated = False
+        """Whether a collection of another embedding lies where this one belongs."""
         self._may_be_open = False
 
     async def open(self, table: FileTable) -> Opened:
         """Open an existing collection, or report that there is none to use.
 
-        A collection of ours whose vectors are of another embedding profile is dropped, never searched. Raises
+        A collection of ours whose vectors are of another embedding profile is never searched; it stays until the first
+        vectors of the present one are there, which shows that the embedder is what it is configured to be. Raises
         ForeignCollection for one that another cell, or the reference engine, has made.
         """
-        self.exists = self.is_complete = False
+        self.exists = self.is_complete = self.is_outdated = False
         info = await self._store.describe(self.name)
         if info is None:
             return Opened(is_new=True, is_complete=False)
@@ -75,21 +80,36 @@ class CollectionKeeper:
             raise ForeignCollection(
                 f"The collection {self.name} was not made by this cell. Take it over explicitly, or purge it by name."
             )
-        if not metadata.matches(self._embedding) or info.dimension != self._embedding.dimension:
-            logger.warning("collection %s holds vectors of another model and is built anew", self.name)
-            await self._store.drop(self.name)
-            return Opened(is_new=True, is_complete=False)
+        if differences := self._differences(info, metadata):
+            self.is_outdated = True
+            change = f"The index is built anew, because its {', its '.join(differences)}."
+            logger.warning("collection %s: %s", self.name, change)
+            return Opened(is_new=True, is_complete=False, change=change if info.metadata else None)
         await self._store.open(self.name)
-        self.exists, self.is_complete = True, metadata.indexing_complete
+        is_same = metadata.chunking_profile is self._chunking
+        self.exists, self.is_complete = True, metadata.indexing_complete and is_same
         repairs: tuple[FileRecord, ...] = ()
         if info.points != table.chunks or any(record.dirty for record in table):
             repairs = tuple(await contradictions(table, await self._store.file_points(self.name)))
-        return Opened(is_new=False, is_complete=self.is_complete, repairs=repairs)
+        was, own = metadata.chunking_profile.value, self._chunking.value
+        rechunked = (
+            None if is_same else f"Files are chunked anew one by one, because the profile {was!r} became {own!r}."
+        )
+        return Opened(is_new=False, is_complete=metadata.indexing_complete, repairs=repairs, change=rechunked)
+
+    def _differences(self, info: CollectionInfo, metadata: CollectionMetadata) -> list[str]:
+        if found := metadata.differences(self._embedding):
+            return found
+        size, own = info.dimension, self._embedding.dimension
+        return [] if size == own else [f"vector size {size} became {own}"]
 
     async def ensure(self) -> None:
-        """Create the collection if it does not exist; a creation that was cut short is carried on."""
+        """Create the collection if it does not exist, in the place of an outdated one; one cut short is carried on."""
         if not self.exists:
             self._may_be_open = True
+            if self.is_outdated:
+                await self._store.drop(self.name)
+                self.is_outdated = False
             if await self._store.describe(self.name) is None:
                 await self._store.create(self.name, self._embedding.dimension)
             await self.describe(complete=False)
@@ -105,6 +125,8 @@ class CollectionKeeper:
             self._chunking,
             self._cell_id,
             self._clock_ms(),
+            query_prefix=self._embedding.query_prefix,
+            document_prefix=self._embedding.document_prefix,
         )
         await self._store.write_metadata(self.name, metadata.to_payload())
         self.is_complete = complete

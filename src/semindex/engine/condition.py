@@ -8,13 +8,17 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 
 from semindex.engine.filetable import FileTable
+from semindex.engine.index import Index
 from semindex.engine.revision import Revision
 from semindex.engine.workqueue import WorkQueue
-from semindex.model.errors import NotReady
-from semindex.model.status import State
+from semindex.model.errors import NotReady, SemindexError, StoreUnavailable
+from semindex.model.status import State, WorkspaceStatus
 
 FAILED_SHARE = 0.1
 """A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
+
+SHOWN_FAILURES = 10
+"""Failed files that a status names."""
 
 
 def utc_now() -> datetime:
@@ -40,8 +44,10 @@ class Condition:
         self.phase = Phase.OPENING
         self.is_built = False
         """A build was finished at some time: the index is whole but for what changed since."""
-        self.error: str | None = None
+        self.error: SemindexError | None = None
         """Why the workspace does not work now."""
+        self.change: str | None = None
+        """What was configured anew, and is being carried out."""
         self.trouble: str | None = None
         """Which dependency work is waiting for."""
         self.watch_trouble: str | None = None
@@ -58,9 +64,9 @@ class Condition:
         self.phase = phase
         self.touch()
 
-    def fail(self, reason: str) -> None:
+    def fail(self, error: SemindexError) -> None:
         """Take note of what keeps the workspace from working."""
-        self.error = reason
+        self.error = error
         self.touch()
 
     def recover(self) -> None:
@@ -78,10 +84,33 @@ class Condition:
         self.watch_trouble = watch_trouble
         self.touch()
 
+    def snapshot(self, root: str, index: Index) -> WorkspaceStatus:
+        """Return all that is told of a workspace."""
+        return WorkspaceStatus(
+            path=root,
+            state=self.state(index.queue),
+            message=self.message(index.queue),
+            files=index.table.counts(),
+            processed=index.queue.settled_in_run,
+            total=index.queue.marked_in_run,
+            chunks=index.table.chunks,
+            embedded_chunks=index.embedded_chunks,
+            reused_chunks=index.reused_chunks,
+            last_error=self.worst,
+            failed_files=index.table.failures(SHOWN_FAILURES),
+            lag=index.queue.lag(),
+            updated_at=self.updated_at,
+            completed_at=self.completed_at,
+        )
+
     @property
     def worst(self) -> str | None:
         """Return what people should know first of all that is wrong."""
-        return self.error or self.verdict or self.trouble or self.watch_trouble
+        return self._failure or self.trouble or self.watch_trouble
+
+    @property
+    def _failure(self) -> str | None:
+        return self.verdict if self.error is None else str(self.error)
 
     def judge(self, verdict: str | None) -> None:
         """Take note of whether a build, in which nothing is outstanding any more, counts as failed."""
@@ -90,7 +119,7 @@ class Condition:
 
     def complete(self) -> None:
         """Take note that everything that was outstanding is settled."""
-        self.completed_at, self.is_built = self._clock(), True
+        self.completed_at, self.is_built, self.change = self._clock(), True, None
         self.enter(Phase.READY)
 
     def touch(self) -> None:
@@ -100,7 +129,7 @@ class Condition:
 
     def state(self, queue: WorkQueue) -> State:
         """Return the state that people and machines see."""
-        if self.error or self.verdict:
+        if self._failure:
             return State.ERROR
         if self.phase is Phase.STANDBY:
             return State.STANDBY
@@ -110,26 +139,32 @@ class Condition:
         """Return one sentence that goes with the state."""
         match self.state(queue):
             case State.ERROR:
-                return self.error or self.verdict or ""
+                return self._failure or ""
             case State.STANDBY:
                 return "Waiting for the primary worktree index to become available."
             case State.INDEXED:
                 return "Index up-to-date."
             case State.INDEXING if self.trouble:
                 return f"{self.trouble} Trying again."
-            case State.INDEXING if not queue:
-                return "Checking for new or modified files..."
             case State.INDEXING:
-                share = round(100 * queue.settled_in_run / max(1, queue.marked_in_run))
-                return f"Indexed {queue.settled_in_run} / {queue.marked_in_run} files ({share}%)."
+                return " ".join(filter(None, (self.change, _progress(queue))))
 
     def require_searchable(self, queue: WorkQueue, *, is_overlay: bool) -> None:
         """Raise NotReady unless a search can be answered; an overlay has to be compared with its baseline first."""
         state = self.state(queue)
+        if isinstance(self.error, StoreUnavailable):
+            raise StoreUnavailable(str(self.error))
         if state in (State.STANDBY, State.ERROR) or self.phase is Phase.OPENING:
             raise NotReady(f"Code index is not ready for search. Current state: {state}. {self.message(queue)}")
         if is_overlay and self.phase is not Phase.READY:
             raise NotReady("Worktree index reconciliation is not complete. Try again in a moment.")
+
+
+def _progress(queue: WorkQueue) -> str:
+    if not queue:
+        return "Checking for new or modified files..."
+    share = round(100 * queue.settled_in_run / max(1, queue.marked_in_run))
+    return f"Indexed {queue.settled_in_run} / {queue.marked_in_run} files ({share}%)."
 
 
 def build_verdict(table: FileTable) -> str | None:

@@ -20,6 +20,7 @@ from semindex.engine.workqueue import Priority, Taken
 from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
 from semindex.model.errors import (
     ChunkingFailed,
+    CollectionMissing,
     EmbedderUnavailable,
     SemindexError,
     StateUnwritable,
@@ -130,8 +131,7 @@ class Indexer:
                     await outcomes.send(self._unchanged(result))
                 case FileProblem():
                     await outcomes.send(self._problem(result))
-        left = await self._embed(files, taken.priority, outcomes)
-        return left, "The embedder does not answer." if left else None
+        return await self._embed(files, taken.priority, outcomes)
 
     async def _chunk(self, paths: Sequence[str]) -> Sequence[ChunkedFile | UnchangedFile | FileProblem]:
         """Return one result per path. Raises ChunkingFailed."""
@@ -143,7 +143,8 @@ class Indexer:
 
     async def _embed(
         self, files: Sequence[ChunkedFile], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
-    ) -> list[str]:
+    ) -> tuple[Sequence[str], str | None]:
+        """Embed chunked files; return the paths of those for which the embedder is not available, and why."""
         chunked = [
             (file, [(chunk, text) async for chunk in paced(file.chunks) if (text := chunk.text.strip())])
             for file in files
@@ -152,19 +153,20 @@ class Indexer:
         embedded = await self._tools.scheduler.embed_documents(texts, priority)
         self._index.embedded_chunks += embedded.sent
         self._index.reused_chunks += len(embedded.vectors) - embedded.sent
-        left, first = [], 0
+        left, trouble, first = list[str](), None, 0
         for file, chunks in chunked:
             span = range(first, first + len(chunks))
             first += len(chunks)
             error = next((embedded.errors[index] for index in span if index in embedded.errors), None)
             if isinstance(error, EmbedderUnavailable):
                 left.append(file.path)
+                trouble = str(error)
             elif error is not None:
                 await outcomes.send(self._rejected(file, error))
             else:
                 vectors = [embedded.vectors[index] for index in span]
                 await outcomes.send(await self._stored(file, [chunk for chunk, _ in chunks], vectors))
-        return left
+        return left, trouble
 
     def _leave(self, path: str) -> Outcome:
         reason = self._index.verdicts[path]
@@ -241,6 +243,8 @@ class Indexer:
                 self._report(str(error))
                 await trio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+            except CollectionMissing:
+                raise  # no file is at fault: the workspace has to open its collection anew
             except StoreRejected as error:
                 await self._isolate(batch, error)
                 return

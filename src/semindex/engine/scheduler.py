@@ -134,6 +134,13 @@ class EmbeddingScheduler:
         """Embed the texts of chunks; errors are told text by text."""
         return await self._embed(texts, Role.DOCUMENT, priority)
 
+    async def remember(self, texts: Sequence[str], vectors: Vectors) -> None:
+        """Keep vectors of chunks that were made elsewhere in this space, shape [len(texts), dimension]. Blank texts are none."""
+        kept = [(number, text) for number, text in enumerate(map(str.strip, texts)) if text]
+        digests = [hashlib.sha256(well_formed(text).encode()).digest() for _, text in kept]
+        rows = vectors[[number for number, _ in kept]]
+        await self._cache.put(self.profile.space(Role.DOCUMENT), digests, rows)
+
     async def _embed(self, texts: Sequence[str], role: Role, priority: Priority) -> Embedded:
         call, made = _Call(), list[_Ticket]()
         try:

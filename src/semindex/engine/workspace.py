@@ -13,9 +13,11 @@ from datetime import datetime
 import trio
 from attrs import frozen
 
+from semindex.engine.adoption import ReferenceHashes, adopt, no_hashes
 from semindex.engine.answering import Answerer
 from semindex.engine.collection import CollectionKeeper, purge_collection
 from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
+from semindex.engine.explaining import explain
 from semindex.engine.filetable import table_of
 from semindex.engine.index import Index
 from semindex.engine.indexer import Indexer, Tools
@@ -25,21 +27,23 @@ from semindex.engine.sweeping import Comparison, Sweeper
 from semindex.engine.watcher import Watcher
 from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
-from semindex.model.chunks import ChunkedFile
-from semindex.model.errors import NotReady, SemindexError, leaves
+from semindex.model.errors import CollectionMissing, NotReady, SemindexError, StoreUnavailable, first_of, leaves
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
-from semindex.model.status import FileState, State, WorkspaceStatus
+from semindex.model.status import State, WorkspaceStatus
 from semindex.ports import EventSource, SourceTree
 
 logger = logging.getLogger(__name__)
 
 FIRST_RETRY, LONGEST_RETRY = 0.5, 300.0
 """Seconds before a failed workspace tries again: doubling from the first to the longest (service page, section 7)."""
-SHOWN_FAILURES = 10
 RELEASED = "The workspace is being released."
+LOST = "The collection is gone from the vector store and is built anew."
 CLOSE_GRACE = 5.0
 """Seconds for closing a collection while the workspace is being cancelled."""
+QUIET_BEFORE_FLUSH, LONGEST_UNFLUSHED = 3.0, 30.0
+"""Seconds of quiet after which the store is flushed, and seconds after which it is flushed in any case: a flush holds up the
+searches of the embedded store, and whoever edits searches soon after."""
 
 
 @frozen
@@ -72,6 +76,7 @@ class Workspace:
         changes: Revision | None = None,
         clock: Callable[[], datetime] = utc_now,
         events: EventSource | None = None,
+        reference_hashes: ReferenceHashes = no_hashes,
     ) -> None:
         """``changes`` counts the changes of the whole cell, ``clock`` tells people when things happened.
 
@@ -94,6 +99,10 @@ class Workspace:
         self._condition = Condition(self.changes, clock)
         look, sweep, report = self._comparison.of_files, self._sweeper.request, self._condition.report_watch
         self._watcher = Watcher(events, root, look, sweep, report, quiet=self._limits.quiet)
+        self._reference_hashes = reference_hashes
+        self._adopts = False
+        self._life = trio.CancelScope()
+        self._retry = trio.Event()
         self._first_sweep = trio.Event()
         self._stopping = trio.Event()
         self._ends_at_stop: set[trio.CancelScope] = set()
@@ -107,30 +116,24 @@ class Workspace:
         """Ask for the end; ``closed`` says when it came. Once a purge was asked for, it stays asked for."""
         self._purge |= purge
         self._stopping.set()
+        self._retry.set()
         for scope in self._ends_at_stop:
             scope.cancel(reason="the workspace is stopped")
         if purge:
             self._sinks.cancel(reason="the workspace is purged")
 
+    def retry(self) -> None:
+        """If the workspace has failed, try again now rather than after the pause."""
+        self._retry.set()
+
+    def adopt(self) -> None:
+        """Take over a collection that another cell or the reference engine has made, now or whenever it is opened."""
+        self._adopts = True
+        self.retry()
+
     def status(self) -> WorkspaceStatus:
         """Return a snapshot."""
-        index, condition = self.index, self._condition
-        return WorkspaceStatus(
-            path=self.root,
-            state=condition.state(index.queue),
-            message=condition.message(index.queue),
-            files=index.table.counts(),
-            processed=index.queue.settled_in_run,
-            total=index.queue.marked_in_run,
-            chunks=index.table.chunks,
-            embedded_chunks=index.embedded_chunks,
-            reused_chunks=index.reused_chunks,
-            last_error=condition.worst,
-            failed_files=index.table.failures(SHOWN_FAILURES),
-            lag=index.queue.lag(),
-            updated_at=condition.updated_at,
-            completed_at=condition.completed_at,
-        )
+        return self._condition.snapshot(self.root, self.index)
 
     def stored_bytes(self) -> int:
         """Return about how many bytes are stored for the workspace: its texts and its vectors."""
@@ -158,35 +161,29 @@ class Workspace:
         """Answer a query. Raises NotReady, and what the embedder and the store raise."""
         with self._until_stop():
             self._condition.require_searchable(self.index.queue, is_overlay=self.baseline is not None)
-            return await self._answerer.answer(request, is_built=self._condition.is_built)
+            try:
+                return await self._answerer.answer(request, is_built=self._condition.is_built)
+            except CollectionMissing:
+                self._reopen()
+                raise NotReady(LOST) from None
         raise NotReady(RELEASED)
+
+    def _reopen(self) -> None:
+        """Begin a new life, which finds out what the store holds; a collection that was searched is gone."""
+        self._condition.enter(Phase.OPENING)
+        self._life.cancel(reason=LOST)
+        if self.baseline is not None:
+            self.baseline._reopen()
 
     async def reindex(self) -> None:
         """Line up every file to be chunked anew. Raises what hindered the comparison with the disk."""
+        self.retry()
         await self.index.doubt_everything()
         await self.sweep()
 
     async def explain(self, path: str) -> Explanation:
         """Say why a path is or is not searchable."""
-        verdict = await self._tree.explain(path)
-        record = self.index.table.get(path)
-        chunks: tuple[tuple[int, int], ...] = ()
-        if verdict.eligible:
-            (result,) = await self._tools.pool.chunk(self.root, [path], self._chunking, {})
-            if isinstance(result, ChunkedFile):
-                chunks = tuple((chunk.start_line, chunk.end_line) for chunk in result.chunks)
-        is_indexed = record is not None and record.state is FileState.INDEXED
-        reason = verdict.reason if record is None or record.reason is None else record.reason
-        rule = verdict.rule
-        return Explanation(
-            path,
-            verdict.eligible and is_indexed,
-            reason,
-            None if rule is None else rule.pattern,
-            None if rule is None else f"{rule.source}:{rule.line}",
-            record,
-            chunks,
-        )
+        return await explain(self.root, path, self._tree, self.index, self._tools.pool, self._chunking)
 
     # The life of the workspace
 
@@ -201,26 +198,30 @@ class Workspace:
                 if trio.current_time() - began > LONGEST_RETRY:
                     pause = FIRST_RETRY
                 with trio.move_on_after(pause):
-                    await self._stopping.wait()
+                    await self._retry.wait()
+                self._retry = trio.Event()
                 pause = min(2 * pause, LONGEST_RETRY)
         finally:
             with trio.move_on_after(self._limits.purge_grace, shield=True) as scope:
                 if self._purge:
                     await self._purge_data()
             if scope.cancelled_caught:
-                self._condition.fail(f"Deleting the data took longer than {self._limits.purge_grace:g} seconds.")
+                message = f"Deleting the data took longer than {self._limits.purge_grace:g} seconds."
+                self._condition.fail(StoreUnavailable(message))
             self.closed.set()
             self._condition.touch()
 
     async def _live(self) -> None:
         """Open, index and watch over the tree until stopped or until something fails."""
         try:
-            await self._work()
+            with trio.CancelScope() as self._life:
+                await self._work()
         except* SemindexError as group:
-            self._condition.fail(str(next(leaves(group))))
+            self._condition.fail(first_of(group))
             logger.warning("workspace failed: %s", self._condition.error)
         except* Exception as group:
-            self._condition.fail(f"An unexpected {type(next(leaves(group))).__name__} ended the indexing; see the log.")
+            kind = type(next(leaves(group))).__name__
+            self._condition.fail(SemindexError(f"An unexpected {kind} ended the indexing; see the log."))
             logger.exception("workspace failed")
 
     async def _work(self) -> None:
@@ -235,6 +236,7 @@ class Workspace:
                 async with trio.open_nursery() as sources:
                     sources.start_soon(self._sweeper.run)
                     sources.start_soon(self._finish_builds)
+                    sources.start_soon(self._keep_durable)
                     sources.start_soon(self._watcher.run)
                     with self._until_stop():
                         await trio.sleep_forever()
@@ -249,14 +251,9 @@ class Workspace:
                 await self._close_collection()
 
     def _indexer(self) -> Indexer:
+        prepare, report = self._keeper.ensure, self._condition.report
         return Indexer(
-            self.root,
-            self._keeper.name,
-            self._chunking,
-            self.index,
-            self._tools,
-            prepare=self._keeper.ensure,
-            report=self._condition.report,
+            self.root, self._keeper.name, self._chunking, self.index, self._tools, prepare=prepare, report=report
         )
 
     async def _open(self) -> None:
@@ -265,20 +262,23 @@ class Workspace:
             self._condition.enter(Phase.STANDBY)
             await self.baseline.completed()
             self._condition.enter(Phase.OPENING)
+        if self._adopts:
+            hashes, is_overlay = self._reference_hashes, self.baseline is not None
+            await adopt(self._keeper.name, self._tools, self._cell_id, hashes, is_overlay=is_overlay)
+            self._adopts = False
         table = await table_of((await self._tools.ledger.load()).values())
         opened = await self._keeper.open(table)
         if opened.is_new:
             # Nothing is stored, so that only records without points of their own still mean anything.
             await self._tools.ledger.apply([], [record.path for record in table if not record.inherited])
             table = await table_of([record for record in table if record.inherited])
-        if self.baseline is None:
-            await self._keeper.ensure()
         self.index.start_over(table)
         self.index.take_over(opened.repairs)
         if self.baseline is not None:
             self.baseline.index.attach(self.index)
             await self.index.find_shadows()
         self._condition.is_built = opened.is_complete and self.baseline is None
+        self._condition.change = opened.change
         self._condition.error, self._first_sweep = None, trio.Event()
         self._condition.enter(Phase.INDEXING)
 
@@ -288,14 +288,14 @@ class Workspace:
         try:
             scan = await self._comparison.of_tree(priority, retry_failed=full or is_first)
         except SemindexError as error:
-            self._condition.fail(str(error))
+            self._condition.fail(error)
             raise
         self._first_sweep.set()
         self._condition.recover()
         self._watcher.saw(scan.directories)
 
     async def _finish_builds(self) -> None:
-        """Note in the collection that a build is complete, and let the store build its search structures."""
+        """Note in the collection that a build is complete."""
         await self._first_sweep.wait()
         while True:
             await self.index.queue.idle()
@@ -303,14 +303,29 @@ class Workspace:
             if not self._condition.is_built:
                 self._condition.judge(build_verdict(self.index.table))
             if not self._condition.verdict:
+                if self.baseline is None or self._keeper.is_outdated:
+                    await self._keeper.ensure()
                 if self._keeper.exists and not self._keeper.is_complete:
                     await self._keeper.describe(complete=True)
                 self._condition.complete()
+            await self.index.queue.marked_beyond(marks)
+            self._condition.judge(None)
+
+    async def _keep_durable(self) -> None:
+        """Have the store make durable what it was given, and build its search structures, once edits have come to rest."""
+        await self._first_sweep.wait()
+        queue = self.index.queue
+        while True:
+            await queue.idle()
+            latest, marks, is_quiet = trio.current_time() + LONGEST_UNFLUSHED, queue.marks, False
+            while not is_quiet:
+                with trio.move_on_at(min(latest, trio.current_time() + QUIET_BEFORE_FLUSH)) as waiting:
+                    await queue.marked_beyond(marks)
+                marks, is_quiet = queue.marks, waiting.cancelled_caught
             if self._keeper.exists:
                 await self._tools.store.flush(self._keeper.name)
                 await self._tools.store.optimize(self._keeper.name)
-            await self.index.queue.marked_beyond(marks)
-            self._condition.judge(None)
+            await queue.marked_beyond(marks)
 
     # How it ends
 
@@ -338,13 +353,13 @@ class Workspace:
             await purge_collection(self._tools.store, self._tools.ledger, self._keeper.name, self._cell_id)
             self.purged = True
         except SemindexError as error:
-            self._condition.fail(str(error))
+            self._condition.fail(error)
         except Exception:
-            self._condition.fail("The data could not be deleted; see the log.")
+            self._condition.fail(SemindexError("The data could not be deleted; see the log."))
             logger.exception("purge failed")
 
     def _sources(self) -> list[Source]:
+        own = self._keeper.name if self._keeper.exists else None
         if self.baseline is None:
-            return [Source(self._keeper.name, lambda _hit: True)]
-        delta = self._keeper.name if self._keeper.exists else None
-        return overlay_sources(self.index, delta, collection_name(self.baseline.root))
+            return [] if own is None else [Source(own, lambda _hit: True)]
+        return overlay_sources(self.index, own, collection_name(self.baseline.root))

@@ -157,6 +157,16 @@ class StoreRejected(SemindexError):
     code = "store_rejected"
 
 
+class CollectionMissing(StoreRejected):
+    """The collection certainly does not exist."""
+
+    code = "collection_missing"
+
+    def __init__(self, collection: str, why: str = "") -> None:
+        """Name the collection and, where known, why it is not there any more."""
+        super().__init__(f"The collection {collection} does not exist{why}; create it and index again.")
+
+
 class ForeignCollection(StoreRejected):
     """The collection was made by somebody else; it is neither used nor deleted without an explicit take-over."""
 
@@ -191,6 +201,11 @@ class StateVersion(SemindexError):
     """A database of the cell was made by a newer semindex; it is left as it is."""
 
     code = "state_version"
+
+
+def first_of(group: BaseExceptionGroup[SemindexError]) -> SemindexError:
+    """Return the first error inside a group and the groups within it."""
+    return next(error for error in leaves(group) if isinstance(error, SemindexError))
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -85,15 +85,20 @@ class CollectionMetadata:
     timestamp_ms: int = 0
     """When building began or, once complete, when it ended; Unix milliseconds."""
     index_schema: int = SCHEMA_VERSION
+    query_prefix: str = ""
+    document_prefix: str = ""
 
-    def matches(self, profile: EmbeddingProfile) -> bool:
-        """Say whether vectors of this embedding profile may be compared with those stored."""
-        return (
-            self.index_schema == SCHEMA_VERSION
-            and self.embedding_provider == profile.provider
-            and self.embedding_model_id == profile.model
-            and self.embedding_dimension == profile.dimension
-        )
+    def differences(self, profile: EmbeddingProfile) -> list[str]:
+        """Return what keeps vectors of this embedding profile from being compared with those stored, for people."""
+        pairs: dict[str, tuple[object, object]] = {
+            "schema": (self.index_schema, SCHEMA_VERSION),
+            "provider": (self.embedding_provider, profile.provider),
+            "model": (self.embedding_model_id, profile.model),
+            "dimension": (self.embedding_dimension, profile.dimension),
+            "query prefix": (self.query_prefix, profile.query_prefix),
+            "document prefix": (self.document_prefix, profile.document_prefix),
+        }
+        return [f"{name} {stored!r} became {own!r}" for name, (stored, own) in pairs.items() if stored != own]
 
     def to_payload(self) -> dict[str, Any]:
         """Return the payload as the reference engine writes it, plus our own fields."""
@@ -107,9 +112,12 @@ class CollectionMetadata:
             "chunking_profile": self.chunking_profile.value,
             "completed_at" if self.indexing_complete else "started_at": self.timestamp_ms,
         }
-        if self.cell_id is not None:
-            payload["cell_id"] = self.cell_id
-        return payload
+        ours = {
+            "cell_id": self.cell_id,
+            "embedding_query_prefix": self.query_prefix,
+            "embedding_document_prefix": self.document_prefix,
+        }
+        return payload | {key: value for key, value in ours.items() if value}
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> "CollectionMetadata":
@@ -125,6 +133,8 @@ class CollectionMetadata:
             str(payload["cell_id"]) if payload.get("cell_id") else None,
             _integer(payload.get("completed_at" if complete else "started_at")),
             _integer(payload.get("index_schema")),
+            str(payload.get("embedding_query_prefix") or ""),
+            str(payload.get("embedding_document_prefix") or ""),
         )
 
 

@@ -17,14 +17,6 @@ from semindex.ports import Vectors
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
-class CollectionMissing(StoreRejected):
-    """The collection certainly does not exist."""
-
-    def __init__(self, collection: str, why: str = "") -> None:
-        """Name the collection and, where known, why it is not there any more."""
-        super().__init__(f"The collection {collection} does not exist{why}; create it and index again.")
-
-
 def check_name(collection: str) -> None:
     """Refuse a name that could not be a directory's, or could be that of another directory."""
     if not _NAME.fullmatch(collection):

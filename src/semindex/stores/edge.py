@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import trio
 
-from semindex.model.errors import ConfigurationError, StoreRejected, StoreUnavailable
+from semindex.model.errors import CollectionMissing, ConfigurationError, StoreRejected, StoreUnavailable
 from semindex.model.ids import METADATA_POINT_ID
 from semindex.model.points import METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
-    CollectionMissing,
     check_dimension,
     check_ids,
     check_name,

@@ -10,11 +10,10 @@ import numpy as np
 import trio
 from attrs import define, field
 
-from semindex.model.errors import StoreRejected
+from semindex.model.errors import CollectionMissing, StoreRejected
 from semindex.model.points import METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
-    CollectionMissing,
     check_dimension,
     check_ids,
     check_name,

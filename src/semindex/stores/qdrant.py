@@ -18,12 +18,11 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from semindex.model.errors import StoreRejected
+from semindex.model.errors import CollectionMissing, StoreRejected
 from semindex.model.ids import METADATA_POINT_ID
 from semindex.model.points import INDEXED_SEGMENTS, METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
-    CollectionMissing,
     check_dimension,
     check_ids,
     check_name,

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 import trio
 from attrs import frozen
 
-from semindex.model.errors import ConfigurationError, SemindexError, StoreRejected, StoreUnavailable
-from semindex.stores.checks import CollectionMissing
+from semindex.model.errors import CollectionMissing, ConfigurationError, SemindexError, StoreRejected, StoreUnavailable
 
 T = TypeVar("T")
 
