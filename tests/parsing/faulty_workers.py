@@ -11,7 +11,7 @@ from pathlib import Path
 
 from semindex.model.chunks import ChunkedFile, FileProblem, UnchangedFile
 from semindex.model.profiles import ChunkingProfile
-from semindex.parsing import chunker
+from semindex.parsing import chunker, grammars
 from semindex.parsing.grammars import Grammar, GrammarUnavailable
 
 chunk_file = chunker.chunk_file
@@ -53,4 +53,4 @@ def load(name: str) -> Grammar:
 
 chunker.chunk_file = fail
 if os.environ.get("SEMINDEX_TEST_NO_GRAMMARS"):
-    vars(chunker)["load"] = load
+    vars(chunker)["load"] = vars(grammars)["load"] = load

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from semindex.core.filetypes import GRAMMARS
 from semindex.model.chunks import ChunkedFile, FileProblem, ProblemKind, UnchangedFile
 from semindex.model.errors import ChunkingFailed
 from semindex.model.ids import file_hash
@@ -19,7 +20,8 @@ from semindex.model.profiles import ChunkingProfile
 from semindex.parsing import pool as pool_module
 from semindex.parsing.chunker import chunk_file
 from semindex.parsing.pool import ProcessChunkerPool, open_chunker_pool
-from semindex.parsing.worker import RETIRE_BYTES, Result
+from semindex.parsing.protocol import Result
+from semindex.parsing.worker import RETIRE_BYTES
 from tests.parsing import faulty_workers
 
 EXTENDED = ChunkingProfile.EXTENDED
@@ -257,6 +259,23 @@ async def test_a_grammar_that_is_not_there_is_logged_once_and_told_with_every_fi
     assert len([message for message in caplog.messages if "The grammar python cannot be loaded" in message]) == 1
 
 
+async def test_all_grammars_are_tried_in_a_process_that_does_not_stay(pool: ProcessChunkerPool) -> None:
+    with trio.fail_after(60):
+        assert await pool.probe_grammars() == {}
+    assert children(os.getpid()) == set()
+
+
+@pytest.mark.usefixtures("faults")
+async def test_grammars_that_do_not_load_are_named_with_the_reason(
+    pool: ProcessChunkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMINDEX_TEST_NO_GRAMMARS", "1")
+    with trio.fail_after(60):
+        problems = await pool.probe_grammars()
+    assert problems.keys() == set(GRAMMARS)
+    assert problems["go"] == "The grammar go cannot be loaded: it is not there."
+
+
 async def test_workers_are_out_of_reach_of_the_terminal(pool: ProcessChunkerPool, tree: Path) -> None:
     await chunk(pool, tree, *write(tree, "a.py"))
     (worker,) = children(os.getpid())
@@ -305,3 +324,9 @@ async def test_workers_of_a_large_service_take_work(tmp_path: Path) -> None:
             (result,) = await pool.chunk(str(tmp_path), ["a.py"], ChunkingProfile.EXTENDED, {})
     assert isinstance(result, ChunkedFile)
     assert len(ballast) > RETIRE_BYTES
+
+
+def test_the_pool_brings_no_grammar_into_the_service() -> None:
+    code = "import sys, semindex.parsing.pool; print([name for name in sys.modules if name.startswith('tree_sitter')])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"

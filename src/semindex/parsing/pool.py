@@ -22,7 +22,7 @@ from attrs import evolve
 from semindex.model.chunks import ChunkedFile, FileProblem, ProblemKind
 from semindex.model.errors import ChunkingFailed
 from semindex.model.profiles import ChunkingProfile
-from semindex.parsing.worker import LENGTH, READY, Request, Result, Unpacker
+from semindex.parsing.protocol import LENGTH, READY, Probe, Request, Result, Unpacker
 
 FILE_CPU_SECONDS = 10.0
 """CPU time for one file, after which its parser counts as hung; ordinary files of 1 MiB need less than one second.
@@ -84,7 +84,7 @@ class _Worker:
         if await self._frame(seconds) != READY:
             raise WorkerLost("answered something that was not asked")
 
-    async def send(self, request: Request) -> None:
+    async def send(self, request: Request | Probe) -> None:
         """Give it a request. Raises WorkerLost."""
         frame = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
         assert self._process.stdin is not None
@@ -102,6 +102,12 @@ class _Worker:
             await trio.lowlevel.checkpoint()
             unpacker.add(await self._frame(FILE_WALL_SECONDS))
         return unpacker.result()
+
+    async def probe(self) -> dict[str, str]:
+        """Return name → reason of the declared grammars that do not load. Raises WorkerLost."""
+        await self.send(Probe())
+        problems: dict[str, str] = pickle.loads(await self._frame(FILE_WALL_SECONDS))
+        return problems
 
     async def end(self) -> None:
         """End the process, whatever it is doing."""
@@ -156,6 +162,20 @@ class ProcessChunkerPool:
                 suspect = evolve(request, paths=(paths[len(results)],))
                 results.append(await self._chunk_suspect(suspect, loss))
         return results
+
+    async def probe_grammars(self) -> dict[str, str]:
+        """Return name → reason of the declared grammars that do not load; loads them all, in a process of its own.
+
+        Raises ChunkingFailed if that process is lost.
+        """
+        async with self._limiter:
+            worker = await self._worker(fresh=True)
+            async with AsyncExitStack() as afterwards:
+                afterwards.push_async_callback(worker.end)
+                try:
+                    return await worker.probe()
+                except WorkerLost as loss:
+                    raise ChunkingFailed(f"The process that tried to load all grammars {loss}.") from loss
 
     async def close(self) -> None:
         """End the idle workers; there must be no calls any more."""
