@@ -22,7 +22,12 @@ class LiveWatcher(AbstractContextManager["LiveWatcher"]):
         self._rows: RenderableType = ""
 
     def __enter__(self) -> Self:
-        self._live.start()
+        try:
+            self._live.start()
+        except BaseException:
+            # An interrupt that comes just now must not leave the cursor hidden.
+            self._live.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

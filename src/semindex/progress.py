@@ -26,8 +26,13 @@ class IndexProgress:
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
             progress = _progress(self._is_ticking)
-            progress.start()
             self._bar = progress, progress.add_task("", total=None)
+            try:
+                progress.start()
+            except BaseException:
+                # An interrupt that comes just now must not leave the cursor hidden.
+                progress.stop()
+                raise
         return self
 
     def __exit__(
