@@ -1,5 +1,6 @@
 """A client on a terminal: a real pseudo-terminal, and all that was painted on it."""
 
+import codecs
 import os
 import pty
 import select
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from attrs import define
+from attrs import define, field
 
 from semindex.testing.serving import ServedCell
 
@@ -24,6 +25,7 @@ class Painted:
     process: "subprocess.Popen[bytes]"
     descriptor: int
     output: str = ""
+    _decoder: codecs.IncrementalDecoder = field(factory=codecs.getincrementaldecoder("utf-8"))
 
     def until(self, text: str) -> None:
         """Read until a text has been painted."""
@@ -47,7 +49,7 @@ class Painted:
             data = os.read(self.descriptor, 65536)
         except OSError:  # how Linux says that the other side is closed
             return False
-        self.output += data.decode()
+        self.output += self._decoder.decode(data)
         return bool(data)
 
 
