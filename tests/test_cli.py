@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from semindex import __version__, cli
-from semindex.model.errors import NotReady
+from semindex.model.errors import CellLocked, ConfigurationError, NotReady
 
 
 @pytest.fixture
@@ -56,6 +56,16 @@ def test_an_error_raised_on_purpose_is_one_sentence_and_exit_code_1(
 
     assert cli.main(["act"]) == 1
     assert capsys.readouterr() == ("", "semindex: The index is not ready; try again in a minute.\n")
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("No."), CellLocked("No.")])
+def test_a_cell_that_cannot_start_as_it_was_asked_to_is_exit_code_2(
+    behave: Callable[[Callable[[], int]], None], capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    behave(failing(ExceptionGroup("nursery", [error])))
+
+    assert cli.main(["act"]) == 2
+    assert capsys.readouterr() == ("", "semindex: No.\n")
 
 
 def test_an_interrupt_is_exit_code_130_even_beside_an_error(behave: Callable[[Callable[[], int]], None]) -> None:

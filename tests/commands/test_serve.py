@@ -1,5 +1,6 @@
 """``semindex serve`` as a process: how a life begins, how it ends, and what the next one finds."""
 
+import fcntl
 import json
 import signal
 import socket
@@ -276,6 +277,29 @@ def test_a_successor_waits_for_a_cell_that_is_ending_and_takes_its_port(home: Pa
             assert http.get("/v1/status").json()["phase"] in ("starting", "ready")
             assert first.wait() == 0
             assert second.stop() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="handlers are found by /proc")
+def test_a_cell_that_waits_for_another_to_end_can_be_ended(home: Path) -> None:
+    cell = configured_cell(home, listen={"port": 0}, shutdown={"drainGraceMs": 1000 * 2 * TIMEOUT})
+    (home / "state").mkdir(mode=0o700)
+    with (home / "state" / "cell.lock").open("w") as lock:
+        json.dump({"pid": 1, "phase": "stopping", "url": None}, lock)
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen(
+            [sys.executable, "-m", "semindex", "serve", *cell.arguments], env=cell.environment, cwd=home
+        ) as process:
+            until(lambda: handles(process.pid, signal.SIGTERM))
+            process.send_signal(signal.SIGTERM)
+
+            assert process.wait(TIMEOUT) == 0
+
+
+def handles(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal."""
+    caught = Path(f"/proc/{pid}/status").read_text().partition("SigCgt:")[2].split()[0]
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found by /proc")

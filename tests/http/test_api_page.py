@@ -105,7 +105,7 @@ STATUS = answers.RegistrationStatus(
 )
 DEPENDENCY = DependencyStatus(False, 1.5, "It failed.", NOW)
 FULL: dict[str, dict[str, Any]] = {
-    "Health": {"status": "ready", "message": "Ready."},
+    "Health": {"status": "ready"},
     "ServiceStatus": wire.service(
         answers.CellStatus(
             answers.CellPhase.READY, "", NOW, NOW, "r", (), 0, 0, 0, 0, 0, 0, 0, DEPENDENCY, DEPENDENCY, ("rust",), 0

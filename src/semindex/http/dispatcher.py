@@ -89,9 +89,9 @@ class Dispatcher:
     async def _health(self, path: str, method: str, scope: Scope, receive: Receive, send: Send) -> None:
         if method not in ("GET", "HEAD"):
             raise MethodNotAllowed(["GET", "HEAD"])
-        phase, message = self._cell.phase()
+        phase, _ = self._cell.phase()  # the reason is for those who have a token
         healthy = phase in (CellPhase.READY, CellPhase.STARTING) if path == "/healthz" else phase is CellPhase.READY
-        await answer({"status": phase, "message": message}, 200 if healthy else 503)(scope, receive, send)
+        await answer({"status": phase}, 200 if healthy else 503)(scope, receive, send)
 
     def _websocket_refusal(self, scope: Scope) -> RequestError:
         if (header := foreign(scope)) is not None:

@@ -80,7 +80,9 @@ def bind_unix(path: Path) -> Endpoint:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise ConfigurationError(f"The socket {path} cannot be listened on: {error.strerror}.") from error
+        # A path that is too long has no error number.
+        reason = error.strerror or str(error)
+        raise ConfigurationError(f"The socket {path} cannot be listened on: {reason}.") from error
     finally:
         os.umask(previous)
     return Endpoint(listening.detach(), f"unix:{path}")
