@@ -139,3 +139,21 @@ async def test_a_chunker_that_forgets_a_file_is_asked_again(autojump_clock: trio
             workspace = await process.start(ROOT)
             assert (await workspace.settled()).files.indexed == 3
             assert forgetful.is_over
+
+
+async def test_a_binary_file_that_becomes_text_within_the_same_tick_is_indexed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench = Bench()
+    tree = bench.tree(ROOT, **many(3))
+    text = words("apple")
+    with trio.fail_after(PATIENCE):
+        async with bench.process() as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            tree.write("a.py", b"\0" * len(text))
+            await workspace.sweep()
+            assert (await workspace.settled()).files.skipped == 1
+            tree.write("a.py", text)
+
+            assert (await process.found(ROOT, "apple")).paths == ("a.py",)

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -107,12 +108,17 @@ def test_a_file_that_still_has_the_known_hash_is_not_chunked(tmp_path: Path) -> 
     assert isinstance(chunk_file(str(tmp_path), "a.py", EXTENDED, file_hash(STATEMENT)), ChunkedFile)
 
 
-def test_a_binary_file_is_skipped_with_its_signature(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seconds_later", "trusted"), [(0, False), (10, True)])
+def test_a_binary_file_is_skipped_with_its_signature_if_that_can_be_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_later: int, trusted: bool
+) -> None:
     (tmp_path / "a.py").write_bytes(b"\0" + FUNCTION.encode())
+    now = time.time_ns() + seconds_later * 10**9
+    monkeypatch.setattr("time.time_ns", lambda: now)
     problem = chunk_file(str(tmp_path), "a.py", EXTENDED)
     assert isinstance(problem, FileProblem)
     assert (problem.kind, problem.reason) == (ProblemKind.SKIPPED, "The file is binary.")
-    assert problem.signature is not None
+    assert (problem.signature is not None) is trusted
 
 
 def test_utf_16_with_a_byte_order_mark_is_chunked_by_its_syntax(tmp_path: Path) -> None:

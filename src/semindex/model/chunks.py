@@ -92,3 +92,4 @@ class FileProblem:
     reason: str
     """One sentence for people; holds no file contents."""
     signature: Signature | None = None
+    """Of the read that gave the reason; None where there was none, or it cannot be trusted."""
