@@ -1,0 +1,131 @@
+"""The janitor on twins and virtual time: what it collects, when, and what it never touches."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from semindex.janitor import ABSENCE_GRACE, ORPHAN_GRACE, OrphanKind
+from semindex.model.errors import InvalidInput
+from semindex.model.places import Presence, Sighting
+from semindex.model.points import CollectionMetadata
+from semindex.model.registrations import Lifecycle
+from semindex.testing.bench import words
+from tests.registries import PRIMARY, WORKTREE, Estate, Office
+
+GONE = Sighting(Presence.ABSENT, 1)
+
+
+def estate() -> Estate:
+    made = Estate()
+    made.bench.tree(PRIMARY, alpha=words("alpha"))
+    made.bench.tree(WORKTREE, alpha=words("alpha"), beta=words("beta"))
+    return made
+
+
+async def leave_collection(office: Office, name: str, cell_id: str | None) -> None:
+    await office.bench.store.create(name, 4)
+    await office.bench.store.write_metadata(name, CollectionMetadata("p", "m", 4, True, cell_id=cell_id).to_payload())
+
+
+async def test_only_collections_of_this_cell_that_nobody_owns_are_orphans(autojump_clock: MockClock) -> None:
+    made = estate()
+    async with made.office() as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await leave_collection(office, "ws-ours", made.state.cell_id)
+        await leave_collection(office, "ws-theirs", "another cell")
+        await leave_collection(office, "ws-unknown", None)
+        (orphan,) = await office.janitor.orphans()
+        assert (orphan.name, orphan.kind) == ("ws-ours", OrphanKind.COLLECTION)
+
+
+async def test_a_retained_index_is_no_orphan_and_goes_when_its_time_is_up(autojump_clock: MockClock) -> None:
+    made = estate()
+    made.policy = type(made.policy)(purge_worktrees=True, ttl=0, max_registrations=10)
+    async with made.office() as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await office.registry.release("primary", purge=False)
+        assert await office.janitor.orphans() == []
+        await office.janitor.collect()
+        assert await office.bench.store.collections() == []
+        assert await made.state.registrations.load_retained() == []
+
+
+async def test_an_orphan_is_collected_only_after_its_grace(autojump_clock: MockClock) -> None:
+    made = estate()
+    async with made.office() as office:
+        await leave_collection(office, "ws-ours", made.state.cell_id)
+        await office.janitor.collect()
+        await trio.sleep(ORPHAN_GRACE - 1)
+        await office.janitor.collect()
+        assert await office.bench.store.collections() == ["ws-ours"]
+        await trio.sleep(2)
+        await office.janitor.collect()
+        assert await office.bench.store.collections() == []
+
+
+async def test_a_dry_run_deletes_nothing_and_a_name_that_is_no_orphan_is_refused(autojump_clock: MockClock) -> None:
+    made = estate()
+    async with made.office() as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await leave_collection(office, "ws-ours", made.state.cell_id)
+        assert [o.name for o in await office.janitor.purge(["ws-ours"], dry_run=True)] == ["ws-ours"]
+        with pytest.raises(InvalidInput):
+            await office.janitor.purge(["ws-ours", office.collection(PRIMARY)], dry_run=False)
+        assert len(await office.bench.store.collections()) == 2
+        await office.janitor.purge(["ws-ours"], dry_run=False)
+        assert await office.bench.store.collections() == [office.collection(PRIMARY)]
+
+
+async def test_a_deleted_worktree_is_retired_after_the_grace_and_comes_back_with_its_directory(
+    autojump_clock: MockClock,
+) -> None:
+    made = estate()
+    async with made.office() as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        workspace = await office.register("worktree", WORKTREE, PRIMARY)
+        await workspace.settled()
+        await office.janitor.look_at_directories()
+        office.places.sightings[WORKTREE] = GONE
+        await office.janitor.look_at_directories()
+        await trio.sleep(ABSENCE_GRACE - 1)
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("worktree").registration.lifecycle is Lifecycle.ACTIVE
+        await trio.sleep(2)
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("worktree").registration.lifecycle is Lifecycle.STALE
+        assert workspace.closed.is_set()
+        assert office.collection(WORKTREE) not in await office.bench.store.collections()
+        assert office.collection(PRIMARY) in await office.bench.store.collections()
+        del office.places.sightings[WORKTREE]
+        await office.janitor.look_at_directories()
+        revived = office.registry.lease("worktree").workspace
+        assert revived is not None
+        assert (await revived.settled()).chunks == 1
+
+
+@pytest.mark.parametrize(
+    "sighting",
+    [Sighting(Presence.UNKNOWN, 1), Sighting(Presence.UNKNOWN, None), Sighting(Presence.ABSENT, 2)],
+    ids=["permission denied", "parent gone", "unmounted"],
+)
+async def test_what_cannot_be_seen_is_not_deleted(sighting: Sighting, autojump_clock: MockClock) -> None:
+    async with estate().office() as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await office.janitor.look_at_directories()
+        office.places.sightings[PRIMARY] = sighting
+        for _ in range(5):
+            await office.janitor.look_at_directories()
+            await trio.sleep(ABSENCE_GRACE)
+        assert office.registry.lease("primary").registration.lifecycle is Lifecycle.ACTIVE
+
+
+async def test_a_directory_that_blinks_is_not_deleted(autojump_clock: MockClock) -> None:
+    async with estate().office() as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        for _ in range(5):
+            await office.janitor.look_at_directories()
+            office.places.sightings[PRIMARY] = GONE
+            await office.janitor.look_at_directories()
+            await trio.sleep(ABSENCE_GRACE - 1)
+            del office.places.sightings[PRIMARY]
+        assert office.registry.lease("primary").registration.lifecycle is Lifecycle.ACTIVE
