@@ -53,6 +53,7 @@ def test_what_happened_is_counted() -> None:
     parts = {"sweep": 0.1, "embedding": 0.002, "store": 0.003, "verification": 0.004}
     metrics.searched(SearchResponse("/w", None, State.INDEXED, (), True, (), 0, 3, None, parts))
     metrics.settled(0.4)
+    metrics.overflowed()
 
     counted = samples(metrics, status())
 
@@ -70,6 +71,7 @@ def test_what_happened_is_counted() -> None:
             "semindex_search_seconds_sum,part=embedding": 0.002,
             "semindex_search_withheld_hits_total": 3,
             "semindex_edit_to_searchable_seconds_sum": 0.4,
+            "semindex_watcher_overflows_total": 1,
         }.items()
     )
 

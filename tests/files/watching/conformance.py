@@ -159,11 +159,14 @@ class EventSourceConformance:
             assert await world.heard(one, tree="one") == told("here.py")
             assert await world.heard(other, tree="other") == told("there.py")
 
-    async def test_a_watch_without_trouble_has_none_to_tell(self, world: World) -> None:
+    async def test_a_watch_without_trouble_has_none_to_tell_and_counts(self, world: World) -> None:
+        assert world.source.watched == 0
         async with world.source.watch(world.root()) as watch:
             await watch.follow([""])
 
             assert watch.trouble is None
+            assert world.source.watched == 1
+        assert world.source.watched == 0
 
     async def test_a_tree_can_be_watched_again_after_its_watch_ended(self, world: World) -> None:
         for _ in range(2):

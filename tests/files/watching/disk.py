@@ -12,7 +12,7 @@ import trio.testing
 
 from semindex.files.watching.inotify import InotifySource
 from semindex.files.watching.polling import Pace
-from semindex.ports import Changes, Watch
+from semindex.ports import Watch
 from tests.files.watching.conformance import PATIENCE, World
 
 QUICK = Pace(poll=0.02, poll_per_directory=0.0, root=0.02, retry=0.05)
@@ -28,6 +28,8 @@ class DiskWorld(World):
     def __init__(self, source: InotifySource, home: Path) -> None:
         self._source = source
         self.home = home.resolve()
+        self.overflows = 0
+        """How often the source said that events were lost."""
 
     @property
     def source(self) -> InotifySource:
@@ -132,10 +134,7 @@ class Listener:
         """Take hints until all of these files were seen."""
         with trio.fail_after(PATIENCE):
             while not self.seen.issuperset(seen):
-                self.take(await self.watch.changes())
-                if self.must_look:
+                changes = await self.watch.changes()
+                self.seen |= changes.paths
+                if changes.rescan:
                     await self.look()
-
-    def take(self, changes: Changes) -> None:
-        self.seen |= changes.paths
-        self.must_look = changes.rescan

@@ -18,8 +18,12 @@ from tests.files.watching.disk import NEVER, QUICK, DiskWorld, Listener, commit_
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[DiskWorld]:
-    async with open_inotify_source() as source:
-        yield DiskWorld(source, tmp_path)
+    def count() -> None:
+        disk.overflows += 1
+
+    async with open_inotify_source(overflowed=count) as source:
+        disk = DiskWorld(source, tmp_path)
+        yield disk
 
 
 class TestInotify(EventSourceConformance):
@@ -378,7 +382,7 @@ async def test_fifty_watches_share_one_descriptor_and_hold_no_thread(tmp_path: P
 # When the kernel refuses, or loses
 
 
-async def test_an_overflow_of_the_kernel_s_queue_asks_every_watch_for_a_rescan(world: DiskWorld) -> None:
+async def test_an_overflow_of_the_kernel_s_queue_is_told_and_asks_every_watch_for_a_rescan(world: DiskWorld) -> None:
     async with world.source.watch(world.root("busy")) as busy, world.source.watch(world.root("quiet")) as quiet:
         await busy.follow([""])
         await quiet.follow([""])
@@ -386,5 +390,6 @@ async def test_an_overflow_of_the_kernel_s_queue_asks_every_watch_for_a_rescan(w
 
         await next_rescan(quiet)
         await next_rescan(busy)
+        assert world.overflows == 1
         world.write("file.py", tree="quiet")
         assert await world.heard(quiet, tree="quiet") == told("file.py")

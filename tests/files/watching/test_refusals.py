@@ -142,6 +142,7 @@ async def test_an_error_for_which_there_is_no_name_is_told_in_the_system_s_words
         assert not await watch.follow([""])
         assert watch.trouble is not None
         assert "Cannot allocate memory" in watch.trouble
+        assert world.source.watched == 0
 
 
 async def test_a_tree_that_can_be_watched_in_part_only_is_not_watched_at_all(world: FaultyWorld) -> None:

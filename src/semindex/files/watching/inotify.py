@@ -1,27 +1,19 @@
 """Watching by inotify: one instance of the kernel's for the whole cell, read on the event loop, no thread waiting.
 
-Owns who hears of which event, and what happens when the kernel refuses: the watch concerned asks for rescans from time
-to time instead, says so, and tries again later. What a watch believes of the kernel may be out of date at any moment,
-so that nothing is concluded from it: every call of :meth:`InotifyWatch.follow` asks the kernel anew for every directory,
-which costs a few microseconds each, and whatever is not as it was before is a reason for one more look at the tree.
+Owns the instance: who hears of which event, giving directories back, and beginning anew after a failure. The watches of
+the workspaces are next door.
 """
 
-import errno
 import logging
-import math
-import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from types import MappingProxyType
 
 import trio
 
-from semindex.files.git import enclosing_repository
-from semindex.files.watching.hints import RULING_NAMES, Hint, Inbox, hint_of
-from semindex.files.watching.kernel import DIRECTORY, ENDED, ENTRY, ITSELF, OVERFLOW, Event, Instance, limit
-from semindex.files.watching.polling import RESCAN, Pace
+from semindex.files.watching.inotify_watch import InotifyWatch
+from semindex.files.watching.kernel import ENDED, OVERFLOW, Event, Instance, limit, words
+from semindex.files.watching.polling import Pace
 from semindex.model.errors import leaves
-from semindex.ports import Changes
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +21,6 @@ READ_PAUSE = 0.02
 """Seconds after the queue was emptied before it is read again: what is written without end becomes one event."""
 REMOVED_PER_STEP = 500
 """Watches that are given back between two checkpoints: a millisecond or two."""
-
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.ESTALE})
-"""Errors that say that a directory is not there any more, or not to be looked into."""
-
-_OUTSIDE_NAMES = RULING_NAMES | {"exclude"}
-"""What counts in a directory that is watched for its rules alone: ``.git/info``, and those above the root."""
-
-_NOTHING: Mapping[int, str | None] = MappingProxyType({})
 
 
 @asynccontextmanager
@@ -110,7 +94,7 @@ class InotifySource:
             return await trio.to_thread.run_sync(self._open_instance, limiter=self._threads)
         except OSError as error:
             self._fail(
-                f"No inotify instance can be had ({_words(error)}; the sysctl fs.inotify.max_user_instances is"
+                f"No inotify instance can be had ({words(error)}; the sysctl fs.inotify.max_user_instances is"
                 f" {limit('max_user_instances')})."
             )
             return None
@@ -148,9 +132,20 @@ class InotifySource:
             self._overflowed()
             self._tell_all()
             return
-        # A directory is told of to all who watch it: a tree may have become a workspace of its own a moment ago.
-        heard = [watch.hear(event) for watch in self._watches]
-        if not any(heard) and not event.mask & ENDED and not any(watch.is_following for watch in self._watches):
+        # Several may watch a directory: a tree may have become a workspace of its own a moment ago.
+        concerned = [watch for watch in self._watches if event.watch in watch.watched]
+        for watch in concerned:
+            watch.hear(event)
+        if not concerned:
+            self._dispatch_stray(event)
+
+    def _dispatch_stray(self, event: Event) -> None:
+        following = [watch for watch in self._watches if watch.is_following]
+        if event.mask & ENDED:
+            # It may be about a directory that is being added at this moment.
+            for watch in following:
+                watch.inbox.put_rescan()
+        elif not following:
             # Left behind by a call that was cancelled inside of the kernel.
             self.discard([event.watch])
 
@@ -174,171 +169,3 @@ class InotifySource:
                     with suppress(OSError):
                         instance.remove(number)
             await trio.lowlevel.checkpoint()
-
-
-class InotifyWatch:
-    """The watch of one workspace; implements :class:`semindex.ports.Watch`."""
-
-    def __init__(self, source: InotifySource, root: str) -> None:
-        self.inbox = Inbox()
-        self.watched: Mapping[int, str | None] = _NOTHING
-        """Watch of the kernel's → directory below the root, or None for one outside whose rules apply. Of two paths to
-        one directory (a bind mount) one is told. It is only ever replaced as a whole, since a thread may be reading it."""
-        self.is_following = False
-        self._source = source
-        self._root = root
-        self._base = root.rstrip("/") + "/"
-        self._directories = 0
-        self._refusal: str | None = None
-        self._retry_at = -math.inf
-        self._identity: tuple[int, int] | None = None
-        # Its own, so that a file system that hangs holds up nobody else.
-        self._threads = trio.CapacityLimiter(1)
-
-    @property
-    def trouble(self) -> str | None:
-        """Return why the tree is compared from time to time instead of being watched."""
-        reason = self._source.trouble or self._refusal
-        return reason and f"{reason} Until then the tree is compared every {self._poll_seconds:.0f} seconds."
-
-    async def follow(self, directories: Collection[str]) -> bool:
-        """Watch exactly these directories (relative; the root is ""); return whether any was not watched before."""
-        self._directories = len(directories)
-        source, instance, before = self._source, self._source.instance, self.watched
-        if instance is None or trio.current_time() < self._retry_at:
-            await trio.lowlevel.checkpoint()
-            return False
-        found: dict[int, str | None] = {}
-        self.is_following = True
-        try:
-            await trio.to_thread.run_sync(
-                self._add, instance, directories, found, abandon_on_cancel=True, limiter=self._threads
-            )
-        except OSError as error:
-            if source.instance is instance:
-                self._refuse(error)
-            return False
-        else:
-            if source.instance is not instance:
-                return False
-            # A root that was lost meanwhile leaves nothing behind of what was watched before.
-            known, self.watched, self._refusal = self.watched, found, None
-            source.discard(before.keys() - found.keys())
-            return not found.items() <= known.items()
-        finally:
-            self.is_following = False
-            if source.instance is instance and self.watched is not found:
-                source.discard(found)
-
-    async def changes(self) -> Changes:
-        """Wait for a change and return all that is known by then; paths beyond a bound collapse into a rescan."""
-        while True:
-            with trio.move_on_after(self._patience):
-                return await self.inbox.take()
-            if self.trouble is not None:
-                return RESCAN
-            await self._look_at_root()
-
-    def hear(self, event: Event) -> bool:
-        """Take in an event; return whether it is about a directory of this watch."""
-        if event.watch not in self.watched:
-            if self.is_following and event.mask & ENDED:
-                # It may be about a directory that is being added at this moment.
-                self.inbox.put_rescan()
-            return False
-        if event.mask & ITSELF:
-            self.inbox.put_rescan()
-        elif not self.inbox.collapsed:
-            self._hear_of_entry(self.watched[event.watch], event)
-        return True
-
-    def let_go(self) -> None:
-        """Follow nothing any more."""
-        dropped, self.watched = self.watched, _NOTHING
-        self._source.discard(dropped)
-
-    async def remember_root(self) -> bool:
-        """Look at the root; return whether it is the directory that it was at the last look."""
-        before = self._identity
-        self._identity = await trio.to_thread.run_sync(
-            _identity_of, self._root, abandon_on_cancel=True, limiter=self._threads
-        )
-        return self._identity == before
-
-    @property
-    def _poll_seconds(self) -> float:
-        return self._source.pace.between_polls(self._directories)
-
-    @property
-    def _patience(self) -> float:
-        """Seconds to wait for events before looking instead."""
-        if self.trouble is not None:
-            return self._poll_seconds
-        return self._source.pace.poll if self._identity is None else self._source.pace.root
-
-    async def _look_at_root(self) -> None:
-        # The kernel tells when the root itself goes, but neither when it comes back nor when a directory above it is
-        # renamed.
-        if not await self.remember_root():
-            self.let_go()
-            self.inbox.put_rescan()
-
-    def _hear_of_entry(self, directory: str | None, event: Event) -> None:
-        if directory is None:
-            if event.name in _OUTSIDE_NAMES:
-                self.inbox.put_rescan()
-            return
-        match hint_of(event.name, directory=bool(event.mask & DIRECTORY), entry=bool(event.mask & ENTRY)):
-            case Hint.TREE:
-                self.inbox.put_rescan()
-            case Hint.FILE:
-                self.inbox.put(f"{directory}/{event.name}" if directory else event.name)
-            case Hint.NOTHING:
-                pass
-
-    def _add(self, instance: Instance, directories: Iterable[str], found: dict[int, str | None]) -> None:
-        """Watch directories, in a thread; ``found`` takes in each as soon as it is watched."""
-        for path, directory in self._wanted(directories):
-            trio.from_thread.check_cancelled()
-            try:
-                found[instance.add(path)] = directory
-            except OSError as error:
-                if error.errno not in _ABSENT:
-                    raise
-
-    def _wanted(self, directories: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-        """Yield path and name of each directory to watch."""
-        repository = enclosing_repository(self._root)
-        if repository is not None:
-            yield os.path.join(repository.common_dir, "info"), None
-            above = self._root
-            while above != repository.top:
-                above = os.path.dirname(above)
-                yield above, None
-        for directory in directories:
-            yield self._base + directory if directory else self._root, directory
-
-    def _refuse(self, error: OSError) -> None:
-        """Leave what watches there are to others, smaller trees, until it is time to try again."""
-        self._retry_at = trio.current_time() + self._source.pace.retry
-        if error.errno == errno.ENOSPC:
-            self._refusal = (
-                f"This tree needs {self._directories:,} inotify watches, more than are left of the"
-                f" {limit('max_user_watches')} that the sysctl fs.inotify.max_user_watches allows; raise it."
-            )
-        else:
-            self._refusal = f"This tree cannot be watched: {_words(error)}."
-        logger.warning("%s is not watched: %s", self._root, self._refusal)
-        self.let_go()
-
-
-def _identity_of(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _words(error: OSError) -> str:
-    return os.strerror(error.errno or errno.EIO)

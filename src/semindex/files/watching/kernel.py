@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from inotify_simple import INotify, flags, parse_events
 
-READ_BYTES = 32 * 1024
-"""Read at once: about a thousand events, which take some milliseconds to dispatch."""
+READ_BYTES = 8 * 1024
+"""Read at once: some 250 events, which take a few milliseconds to dispatch."""
 
 _LONGEST_EVENT = 16 + 256
 """Bytes of an event with the longest name."""
@@ -91,3 +91,8 @@ def limit(name: str) -> str:
         return f"{int(Path('/proc/sys/fs/inotify', name).read_bytes()):,}"
     except (OSError, ValueError):
         return "unknown"
+
+
+def words(error: OSError) -> str:
+    """Return the system's words for an error."""
+    return os.strerror(error.errno or errno.EIO)
