@@ -183,28 +183,33 @@ async def test_a_file_ignored_in_the_worktree_shadows_the_baselines(autojump_clo
             assert (await process.found(P, "apple")).paths == ("apple.py",)
 
 
+@pytest.mark.parametrize("edited", [True, False], ids=["edited", "deleted"])
 async def test_a_search_is_not_fresh_without_what_the_baseline_took_away_under_it(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, edited: bool
 ) -> None:
     """The baseline deletes its points while a worktree that still needs them is being searched."""
-    bench, recorder = fruit_bench(), Recorder()
-    gate = Gate("embedder.embed", about="query")
+    bench = fruit_bench()
+    asking, deleted = Gate("embedder.embed", about="query"), Gate("store.delete_files", after=True)
     with trio.fail_after(PATIENCE):
-        async with bench.process(recorder, gate) as process, trio.open_nursery() as nursery:
+        async with bench.process(asking, deleted) as process, trio.open_nursery() as nursery:
             await start_both(process)
-            gate.shut()
+            asking.shut()
+            deleted.shut()
 
             async def search() -> None:
                 found = await process.found(W, "banana query")
                 assert (found.paths, found.answer.fresh) == (("banana.py",), True)
+                deleted.open()
 
             nursery.start_soon(search)
-            await gate.reached()  # freshness is settled, the store not yet asked
-            bench.trees[P].write("banana.py", words("blueberry"))
+            await asking.reached()  # freshness is settled, the store not yet asked
+            if edited:
+                bench.trees[P].write("banana.py", words("blueberry"))
+            else:
+                bench.trees[P].delete("banana.py")
             await process.workspaces[P].sweep()
-            while not recorder.of("store.delete_files"):
-                await process.workspaces[P].changes.beyond(process.workspaces[P].changes.value)
-            gate.open()
+            await deleted.reached()
+            asking.open()
 
 
 async def test_a_search_takes_into_account_what_the_baseline_did_while_it_waited_for_other_files(
