@@ -74,3 +74,26 @@ def test_collections_are_the_directories_without_a_dot(tmp_path: Path) -> None:
 
     assert edge_files.names(tmp_path) == ["ws-a", "ws-b"]
     assert edge_files.names(tmp_path / "missing") == []
+
+
+def test_a_copy_has_the_same_bytes_and_no_more_of_them_on_disk(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    (source / "segments" / "one").mkdir(parents=True)
+    edge_files.write_record(source, RECORD)
+    (source / "empty").touch()
+    (source / "full").write_bytes(b"x" * 100_000)
+    for name, holes in {"hole": [], "begin": [0], "middle": [1 << 20], "end": [(32 << 20) - 4]}.items():
+        with (source / "segments" / "one" / name).open("wb") as file:
+            file.truncate(32 << 20)
+            for place in holes:
+                file.seek(place)
+                file.write(b"data")
+    edge_files.begin(target, RECORD._replace(token="other"))
+
+    edge_files.copy(source, target)
+
+    for path in (path for path in source.rglob("*") if path.is_file() and path.name != edge_files.RECORD_NAME):
+        copied = target / path.relative_to(source)
+        assert copied.read_bytes() == path.read_bytes(), path.name
+        assert copied.stat().st_blocks <= path.stat().st_blocks
+    assert edge_files.read_record(target) == RECORD._replace(token="other")

@@ -39,6 +39,11 @@ def refusal(shards: Shards, name: str = "ws") -> Refused:
     return caught.value
 
 
+def kept(directory: Path) -> list[str]:
+    """Return what lies in the store's directory besides the empty collection that others are copied from."""
+    return sorted(path.name for path in directory.iterdir() if not path.name.startswith("blank."))
+
+
 def test_a_creation_that_is_repeated_after_a_lost_reply_changes_nothing(directory: Path) -> None:
     with opened(directory) as shards:
         shards.create("ws", 2, "token")
@@ -59,7 +64,38 @@ def test_a_creation_that_was_cut_short_left_no_collection(directory: Path) -> No
         assert refusal(shards).kind is ErrorKind.MISSING
         shards.create("ws", 3, "token")
         assert shards.get("ws").dimension() == 3
-    assert [path.name for path in directory.iterdir()] == ["ws"]
+    assert kept(directory) == ["ws"]
+
+
+def test_a_collection_that_was_made_from_a_copy_is_like_the_first_and_shares_nothing_with_it(directory: Path) -> None:
+    with opened(directory) as shards:
+        shards.create("first", 2, "first")
+        fill(shards.get("first"), 3)
+        shards.create("copied", 2, "copied")
+        assert shards.get("copied").count({}) == 0
+        fill(shards.get("copied"), 2)
+    with opened(directory) as shards:
+        assert {name: shards.get(name).count({}) for name in ("first", "copied")} == {"first": 3, "copied": 2}
+        with pytest.raises(Refused, match="exists already"):
+            shards.create("copied", 2, "another token")
+    first, copied = (EdgeShard.load(str(directory / name)) for name in ("first", "copied"))
+    assert set(copied.info().payload_schema) == set(first.info().payload_schema) == set(INDEXED_KEYS)
+    assert len({(directory / name / "edge_config.json").read_bytes() for name in ("first", "copied")}) == 1
+    first.close()
+    copied.close()
+
+
+def test_an_empty_collection_that_is_damaged_is_copied_by_nobody(directory: Path) -> None:
+    with opened(directory) as shards:
+        shards.create("first", 2, "first")
+        next(directory.glob("blank.*/segments/*/vector_storage/deleted/status.dat")).write_bytes(b"")
+        shards.create("second", 2, "second")
+        fill(shards.get("second"), 1)
+        shards.create("third", 2, "third")
+
+        assert shards.get("second").count({}) == 1
+        assert shards.get("third").count({}) == 0
+    assert kept(directory) == ["first", "second", "third"]
 
 
 def test_only_the_collections_used_last_stay_open(directory: Path) -> None:
@@ -146,7 +182,7 @@ def test_a_collection_that_another_process_holds_is_left_alone(directory: Path) 
         assert refused.kind is ErrorKind.UNAVAILABLE
         assert "in use by another process" in str(refused)
         assert first.get("ws").count({}) == 3
-    assert [path.name for path in directory.iterdir()] == ["ws"]
+    assert kept(directory) == ["ws"]
 
 
 def test_removed_points_are_counted_across_closing_until_the_collection_is_optimised(directory: Path) -> None:

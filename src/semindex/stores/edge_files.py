@@ -4,13 +4,18 @@ Owns their names, the record file, setting a damaged one aside, and deleting one
 of the engine, which keeps its own files in the same directory. Used by the worker; imports the standard library only.
 """
 
+import errno
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 RECORD_NAME = "semindex.json"
+
+SYNCS_AT_ONCE = 4
 
 LAYOUT = 1
 """Version of what we make of the engine: vector and index parameters, and this record."""
@@ -68,6 +73,45 @@ def begin(directory: Path, record: Record) -> None:
     write_record(directory, record)
 
 
+def copy(source: Path, target: Path) -> None:
+    """Copy what a directory holds, all but its record, into one that has been begun, and make that durable."""
+    shutil.copytree(
+        source,
+        target,
+        ignore=lambda _, __: [RECORD_NAME],
+        copy_function=_copy_file,
+        dirs_exist_ok=True,
+    )
+    # Side by side the calls share one commit of the file system's journal.
+    with ThreadPoolExecutor(SYNCS_AT_ONCE) as threads:
+        for _ in threads.map(_sync, _all_below(target)):
+            pass
+
+
+def _copy_file(source: str, target: str) -> None:
+    """Copy a file without its holes: of the engine's 150 MB of an empty collection they are nearly all."""
+    with open(source, "rb") as old, open(target, "xb") as new:
+        new.truncate(os.fstat(old.fileno()).st_size)
+        end = 0
+        while True:
+            try:
+                begin = old.seek(end, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # only a hole is left
+                    return
+                raise
+            end = old.seek(begin, os.SEEK_HOLE)
+            old.seek(begin)
+            new.seek(begin)
+            new.write(old.read(end - begin))
+
+
+def _all_below(directory: Path) -> Iterator[Path]:
+    for below, _, files in os.walk(directory):
+        yield Path(below)
+        yield from (Path(below, file) for file in files)
+
+
 def set_aside(directory: Path) -> Path:
     """Rename a directory to the first free ``<name>.bad-<n>``, which nothing here ever deletes; return the new path."""
     number = 1
@@ -102,8 +146,8 @@ def names(root: Path) -> list[str]:
     return sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and "." not in entry.name)
 
 
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -82,7 +82,36 @@ class Shards:
         directory = self.root / name
         record = Record(self._settings.engine, dimension, token)
         edge_files.begin(directory, record)
-        self._keep(name, Shard.create(directory, record, self._settings))
+        self._keep(name, self._copied(directory, record) or self._created(directory, record))
+
+    def _copied(self, directory: Path, record: Record) -> Shard | None:
+        """Make an empty collection from the copy of one; None if there is none to copy."""
+        blank = self._blank(record.dimension)
+        known = edge_files.read_record(blank)
+        if known is None or not known.ready or (known.engine, known.layout) != (record.engine, record.layout):
+            return None
+        edge_files.copy(blank, directory)
+        with contextlib.suppress(BaseException):  # a panic of the engine is no Exception
+            shard = Shard.load(directory, record, self._settings)
+            shard.keep_record(record._replace(ready=True))
+            return shard
+        edge_files.discard(blank)
+        edge_files.begin(directory, record)
+        return None
+
+    def _created(self, directory: Path, record: Record) -> Shard:
+        """Have the engine make an empty collection, which takes it a second, and keep a copy for the next one."""
+        shard = Shard.create(directory, record, self._settings)
+        blank = self._blank(record.dimension)
+        with contextlib.suppress(OSError):  # without it the next creation takes a second, too
+            edge_files.begin(blank, record)
+            edge_files.copy(directory, blank)
+            edge_files.write_record(blank, record._replace(ready=True))
+        return shard
+
+    def _blank(self, dimension: int) -> Path:
+        """Return where the copy of an empty collection lies; the dot keeps it from being one."""
+        return self.root / f"blank.{dimension}-{self._settings.hnsw_m}-{self._settings.hnsw_ef_construct}"
 
     def close(self, name: str) -> None:
         """Close a collection if it is open."""
