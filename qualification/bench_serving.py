@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from qualification.bench_index import copy_sources
 from semindex.testing.serving import ServedCell
@@ -42,10 +42,10 @@ class Clients:
     """Automation and an agent, over one connection each."""
 
     def __init__(self, url: str) -> None:
-        self._control = httpx.Client(base_url=url, headers={"Authorization": CONTROL_TOKEN}, timeout=60)
+        self._control = httpx2.Client(base_url=url, headers={"Authorization": CONTROL_TOKEN}, timeout=60)
         accept = "application/json, text/event-stream"
         headers = {"Authorization": MCP_TOKEN, "Accept": accept}
-        self._agent = httpx.Client(base_url=url, headers=headers, timeout=60)
+        self._agent = httpx2.Client(base_url=url, headers=headers, timeout=60)
 
     def close(self) -> None:
         """Close both connections."""
@@ -72,7 +72,7 @@ class Clients:
             self._call("tools/list", {}, session)
         self._agent.delete("/mcp", headers={"mcp-session-id": session}).raise_for_status()
 
-    def _call(self, method: str, params: object, session: str = "") -> httpx.Response:
+    def _call(self, method: str, params: object, session: str = "") -> httpx2.Response:
         headers = {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"} if session else {}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         response = self._agent.post("/mcp", json=message, headers=headers).raise_for_status()

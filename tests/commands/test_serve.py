@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from semindex import discovery
@@ -59,12 +59,12 @@ def state_directory(home: Path) -> Path:
     return home / ".local" / "state" / "semindex"
 
 
-def client(cell: ServedCell, token: str = "control-token-of-the-tests") -> httpx.Client:
+def client(cell: ServedCell, token: str = "control-token-of-the-tests") -> httpx2.Client:
     """A client with a token."""
-    return httpx.Client(base_url=cell.url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT)
+    return httpx2.Client(base_url=cell.url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT)
 
 
-def own_client(cell: ServedCell, home: Path) -> httpx.Client:
+def own_client(cell: ServedCell, home: Path) -> httpx2.Client:
     """A client with the control token that the cell has made for itself."""
     return client(cell, (state_directory(home) / "control.token").read_text().strip())
 
@@ -84,7 +84,7 @@ def until(condition: Callable[[], bool]) -> None:
     pytest.fail("it never came about")
 
 
-def indexed(cell: httpx.Client, registration: str) -> dict[str, Any]:
+def indexed(cell: httpx2.Client, registration: str) -> dict[str, Any]:
     """Wait until a registration is indexed, as clients do, and return its status."""
     status = cell.get(f"/v1/registrations/{registration}").json()
     while status["state"] != "Indexed":
@@ -214,7 +214,7 @@ def test_a_unix_socket_is_for_its_owner_alone_and_goes_with_the_cell(home: Path)
     with configured_cell(home, listen={"socket": str(path)}) as cell:
         assert cell.url == f"unix:{path}"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://anything") as http:
+        with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path)), base_url="http://anything") as http:
             assert http.get("/healthz").status_code == 200
             assert http.get("/healthz", headers={"Origin": "http://localhost"}).status_code == 403
         cell.signal(signal.SIGINT)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from semindex.testing.serving import TIMEOUT, ServedCell
@@ -44,15 +44,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCell]:
         yield cell
 
 
-def connected(service: ServedCell, token: str | None) -> httpx.Client:
+def connected(service: ServedCell, token: str | None) -> httpx2.Client:
     """A client with a token, or with none."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     # Without the set-up of TLS, which no test needs and which is slow.
-    return httpx.Client(base_url=service.url, headers=headers, timeout=TIMEOUT, verify=False)
+    return httpx2.Client(base_url=service.url, headers=headers, timeout=TIMEOUT, verify=False)
 
 
 @pytest.fixture(scope="session")
-def api(service: ServedCell) -> Iterator[httpx.Client]:
+def api(service: ServedCell) -> Iterator[httpx2.Client]:
     """A client with the control token."""
     with connected(service, CONTROL_TOKEN) as client:
         yield client
@@ -87,7 +87,7 @@ def make_tree(service: ServedCell, request: pytest.FixtureRequest) -> Callable[.
 
 @pytest.fixture
 def registered(
-    api: httpx.Client, make_tree: Callable[..., Path], request: pytest.FixtureRequest
+    api: httpx2.Client, make_tree: Callable[..., Path], request: pytest.FixtureRequest
 ) -> Iterator[tuple[str, Path]]:
     """A registration that is indexed, and its tree."""
     tree, id_ = make_tree(), f"registration-{abs(hash(request.node.name))}"
@@ -97,7 +97,7 @@ def registered(
     api.delete(f"/v1/registrations/{id_}", params={"purge": "true"})
 
 
-def settled(api: httpx.Client, route: str, unsettled: str) -> dict[str, Any]:
+def settled(api: httpx2.Client, route: str, unsettled: str) -> dict[str, Any]:
     """Wait, as clients do, until a registration or an operation has left a state, and return its status."""
     status = api.get(route).raise_for_status().json()
     while status["state"] == unsettled:

@@ -8,7 +8,7 @@ from attrs import define, field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from semindex.http.hypercorn_fixes import Exchange
-from semindex.http.listener import bind_tcp, listen
+from semindex.http.listener import Listener, bind_tcp
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
@@ -92,11 +92,12 @@ async def serving(application: ASGIApp, *, grace: float = 60.0) -> AsyncIterator
 
     endpoint = bind_tcp(0)
     server = Server(int(endpoint.url.rpartition(":")[2]), trio.Event())
+    listener = Listener(behind_exchange, endpoint, grace, server.stop)
     try:
         async with trio.open_nursery() as nursery:
 
-            async def run(task_status: trio.TaskStatus[None]) -> None:
-                await listen(behind_exchange, endpoint, grace=grace, stop=server.stop.wait, task_status=task_status)
+            async def serve() -> None:
+                await listener.run()
                 nursery.cancel_scope.cancel()
 
             async def lose_patience() -> None:
@@ -105,7 +106,7 @@ async def serving(application: ASGIApp, *, grace: float = 60.0) -> AsyncIterator
                 raise trio.TooSlowError
 
             nursery.start_soon(lose_patience)
-            await nursery.start(run)
+            nursery.start_soon(serve)
             yield server
             server.stop.set()
     finally:

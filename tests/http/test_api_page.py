@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pytest
 from starlette.routing import Route
 
@@ -147,7 +147,7 @@ def test_the_page_names_every_field_of_a_request(heading: str, model: type[wire.
 
 
 @pytest.fixture
-def answered(api: httpx.Client, make_tree: MakeTree, shared: str) -> dict[str, Any]:
+def answered(api: httpx2.Client, make_tree: MakeTree, shared: str) -> dict[str, Any]:
     """Answers of a cell, each under the name of its shape."""
     tree = make_tree()
     registered = api.put("/v1/registrations/page", json={"path": str(tree)}).json()
@@ -180,7 +180,7 @@ def test_a_cell_answers_what_the_page_says(answered: dict[str, Any]) -> None:
         assert not {path for path in missing if path.partition("[]")[0] not in empty}, shape
 
 
-def test_an_error_has_the_body_that_the_page_shows(api: httpx.Client, shared: str) -> None:
+def test_an_error_has_the_body_that_the_page_shows(api: httpx2.Client, shared: str) -> None:
     example = re.search(r"^\{\"error\".*$", PAGE, flags=re.MULTILINE)
     assert example is not None
 

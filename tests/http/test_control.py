@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.http.conftest import CONTROL_TOKEN, MAX_REGISTRATIONS, MCP_TOKEN, SOURCE, connected, settled
@@ -16,7 +16,7 @@ MakeTree = Callable[..., Path]
 Registered = tuple[str, Path]
 
 
-def refusal(response: httpx.Response) -> tuple[int, str]:
+def refusal(response: httpx2.Response) -> tuple[int, str]:
     """Status and code of an answer that is no success; its sentence ends like one."""
     body = response.json()
     assert body.keys() <= {"error", "code", "detail"}
@@ -27,7 +27,9 @@ def refusal(response: httpx.Response) -> tuple[int, str]:
 # Registrations
 
 
-def test_a_registration_is_indexed_searched_and_released_with_a_receipt(api: httpx.Client, make_tree: MakeTree) -> None:
+def test_a_registration_is_indexed_searched_and_released_with_a_receipt(
+    api: httpx2.Client, make_tree: MakeTree
+) -> None:
     tree = make_tree(
         auth=SOURCE, pay="# The vermillion settlement ledger reconciles all invoices that were completed.\n"
     )
@@ -47,7 +49,7 @@ def test_a_registration_is_indexed_searched_and_released_with_a_receipt(api: htt
 
 
 def test_repeating_a_registration_changes_nothing_and_contradicting_it_is_a_conflict(
-    api: httpx.Client, registered: Registered, make_tree: MakeTree
+    api: httpx2.Client, registered: Registered, make_tree: MakeTree
 ) -> None:
     id_, tree = registered
     other = make_tree("other")
@@ -57,7 +59,7 @@ def test_repeating_a_registration_changes_nothing_and_contradicting_it_is_a_conf
     assert api.get(f"/v1/registrations/{id_}").json()["path"] == str(tree)
 
 
-def test_of_two_that_claim_an_id_for_different_workspaces_one_wins(api: httpx.Client, make_tree: MakeTree) -> None:
+def test_of_two_that_claim_an_id_for_different_workspaces_one_wins(api: httpx2.Client, make_tree: MakeTree) -> None:
     trees = [make_tree(name) for name in ("a", "b", "c", "d")]
 
     def claim(tree: Path) -> int:
@@ -69,7 +71,7 @@ def test_of_two_that_claim_an_id_for_different_workspaces_one_wins(api: httpx.Cl
 
 
 def test_a_worktree_finds_its_primary_checkout_which_cannot_go_before_it(
-    api: httpx.Client, make_tree: MakeTree, git_repository: Path
+    api: httpx2.Client, make_tree: MakeTree, git_repository: Path
 ) -> None:
     primary = make_tree("primary")
     worktree = primary.parent / "worktree"
@@ -92,7 +94,7 @@ def test_a_worktree_finds_its_primary_checkout_which_cannot_go_before_it(
     assert refusal(api.get("/v1/registrations/topic")) == (404, "unknown_registration")
 
 
-def test_there_are_only_so_many_registrations(api: httpx.Client, make_tree: MakeTree) -> None:
+def test_there_are_only_so_many_registrations(api: httpx2.Client, make_tree: MakeTree) -> None:
     tree, before = make_tree(), len(api.get("/v1/registrations").json()["registrations"])
     ids = [f"one-of-many-{number:02}" for number in range(MAX_REGISTRATIONS - before)]
     for id_ in ids:
@@ -109,7 +111,7 @@ def test_there_are_only_so_many_registrations(api: httpx.Client, make_tree: Make
 # Operations
 
 
-def test_purge_puts_a_registration_to_rest_and_reindex_wakes_it(api: httpx.Client, registered: Registered) -> None:
+def test_purge_puts_a_registration_to_rest_and_reindex_wakes_it(api: httpx2.Client, registered: Registered) -> None:
     id_, _ = registered
     search = {"registrationId": id_, "query": "bearer credentials"}
     begun = api.post(f"/v1/registrations/{id_}/purge")
@@ -127,7 +129,7 @@ def test_purge_puts_a_registration_to_rest_and_reindex_wakes_it(api: httpx.Clien
     assert len(api.post("/v1/search", json=search).json()["results"]) == 1
 
 
-def test_an_operation_that_fails_says_why(api: httpx.Client, registered: Registered) -> None:
+def test_an_operation_that_fails_says_why(api: httpx2.Client, registered: Registered) -> None:
     id_, tree = registered
     elsewhere = tree.rename(tree.with_name("moved away"))
     begun = api.post(f"/v1/registrations/{id_}/reindex").json()
@@ -142,7 +144,7 @@ def test_an_operation_that_fails_says_why(api: httpx.Client, registered: Registe
 # Waiting
 
 
-def test_a_client_may_wait_for_a_change(api: httpx.Client, registered: Registered) -> None:
+def test_a_client_may_wait_for_a_change(api: httpx2.Client, registered: Registered) -> None:
     id_, tree = registered
     now = api.get(f"/v1/registrations/{id_}").json()["revision"]
     with ThreadPoolExecutor(1) as threads:
@@ -156,13 +158,13 @@ def test_a_client_may_wait_for_a_change(api: httpx.Client, registered: Registere
 
 
 @pytest.mark.parametrize("since", ["0123-5", "nonsense", "", "-", "{boot}-" + "9" * 5000])
-def test_a_revision_of_another_life_is_answered_at_once(api: httpx.Client, since: str) -> None:
+def test_a_revision_of_another_life_is_answered_at_once(api: httpx2.Client, since: str) -> None:
     since = since.format(boot=api.get("/v1/status").json()["revision"].rpartition("-")[0])
 
     assert api.get("/v1/status", params={"wait": "25", "since": since}, timeout=20).status_code == 200
 
 
-def test_a_revision_from_the_future_is_taken_for_the_present(api: httpx.Client, make_tree: MakeTree) -> None:
+def test_a_revision_from_the_future_is_taken_for_the_present(api: httpx2.Client, make_tree: MakeTree) -> None:
     tree = make_tree()
     boot, _, _ = api.get("/v1/status").json()["revision"].rpartition("-")
 
@@ -179,7 +181,7 @@ def test_a_revision_from_the_future_is_taken_for_the_present(api: httpx.Client, 
 
 
 def test_a_search_token_opens_mcp_alone_and_goes_with_its_registration(
-    service: Any, api: httpx.Client, registered: Registered, make_tree: MakeTree
+    service: Any, api: httpx2.Client, registered: Registered, make_tree: MakeTree
 ) -> None:
     id_, _ = registered
     api.put("/v1/registrations/short-lived", json={"path": str(make_tree("other"))})
@@ -209,7 +211,7 @@ def test_a_search_token_opens_mcp_alone_and_goes_with_its_registration(
 # Looking inside
 
 
-def test_the_ledger_is_paged_by_path_and_filtered_by_state(api: httpx.Client, make_tree: MakeTree) -> None:
+def test_the_ledger_is_paged_by_path_and_filtered_by_state(api: httpx2.Client, make_tree: MakeTree) -> None:
     tree = make_tree(**{name: f"{SOURCE}# {name}\n" for name in ("a", "b", "c")})
     (tree / "huge.py").write_text("#" * (1 << 20) + SOURCE)
     api.put("/v1/registrations/paged", json={"path": str(tree)})
@@ -226,7 +228,7 @@ def test_the_ledger_is_paged_by_path_and_filtered_by_state(api: httpx.Client, ma
     api.delete("/v1/registrations/paged", params={"purge": "true"})
 
 
-def test_a_path_is_explained(api: httpx.Client, registered: Registered) -> None:
+def test_a_path_is_explained(api: httpx2.Client, registered: Registered) -> None:
     id_, tree = registered
     (tree / ".gitignore").write_text("\nsecret*\n")
     (tree / "secret.py").write_text(SOURCE)
@@ -241,7 +243,7 @@ def test_a_path_is_explained(api: httpx.Client, registered: Registered) -> None:
     assert ignored["chunks"] == []
 
 
-def test_metrics_count_what_happened(api: httpx.Client, shared: str) -> None:
+def test_metrics_count_what_happened(api: httpx2.Client, shared: str) -> None:
 
     def searches() -> float:
         exposed = api.get("/metrics")
@@ -256,7 +258,7 @@ def test_metrics_count_what_happened(api: httpx.Client, shared: str) -> None:
     assert searches() == before + 1
 
 
-def test_a_status_tells_of_the_whole_cell(api: httpx.Client, shared: str) -> None:
+def test_a_status_tells_of_the_whole_cell(api: httpx2.Client, shared: str) -> None:
     status = api.get("/v1/status").json()
 
     assert status["phase"] == "ready"
@@ -270,7 +272,7 @@ def test_a_status_tells_of_the_whole_cell(api: httpx.Client, shared: str) -> Non
         assert each["filesDiscovered"] == states
 
 
-def test_a_cell_that_is_tidy_has_no_orphans_to_purge(api: httpx.Client, shared: str) -> None:
+def test_a_cell_that_is_tidy_has_no_orphans_to_purge(api: httpx2.Client, shared: str) -> None:
     collection = api.get(f"/v1/registrations/{shared}").json()["collection"]
 
     assert api.get("/v1/orphans").json() == {"orphans": []}
@@ -299,7 +301,7 @@ def test_a_cell_that_is_tidy_has_no_orphans_to_purge(api: httpx.Client, shared: 
     ([], "body"),
     ("/x", "body"),
 ])  # fmt: skip
-def test_a_registration_that_breaks_the_schema_is_refused_by_field(api: httpx.Client, body: Any, field: str) -> None:
+def test_a_registration_that_breaks_the_schema_is_refused_by_field(api: httpx2.Client, body: Any, field: str) -> None:
     response = api.put("/v1/registrations/broken", json=body)
 
     assert refusal(response) == (422, "invalid")
@@ -313,7 +315,7 @@ def test_a_registration_that_breaks_the_schema_is_refused_by_field(api: httpx.Cl
     {"path": "/etc"}, {"path": "../x"}, {"path": "a/../../x"}, {"path": "a\0b"}, {"path": "p" * 1025}, {"path": "\ud800"},
     {"fresh": "no"}, {"overlap": "all"}, {"limit": 5}, {"registrationId": ""},
 ], ids=lambda fields: json.dumps(fields)[:40])  # fmt: skip
-def test_a_search_that_breaks_a_rule_is_refused(api: httpx.Client, shared: str, fields: dict[str, Any]) -> None:
+def test_a_search_that_breaks_a_rule_is_refused(api: httpx2.Client, shared: str, fields: dict[str, Any]) -> None:
     body = {"registrationId": shared, "query": "credentials", **fields}
 
     assert refusal(api.post("/v1/search", content=json.dumps(body))) == (422, "invalid")
@@ -322,7 +324,7 @@ def test_a_search_that_breaks_a_rule_is_refused(api: httpx.Client, shared: str, 
 @pytest.mark.parametrize("content", [
     b"{", b"not json", b'{"query": "x"', b"\xff\xfe", b"[" * 60_000, b'{"a":' * 10_000, b"9" * 5_000 + b"x", b'{"a":NaN} x',
 ])  # fmt: skip
-def test_what_is_not_json_is_malformed(api: httpx.Client, content: bytes) -> None:
+def test_what_is_not_json_is_malformed(api: httpx2.Client, content: bytes) -> None:
     assert refusal(api.post("/v1/search", content=content)) == (400, "not_json")
 
 
@@ -340,7 +342,7 @@ def test_what_is_not_json_is_malformed(api: httpx.Client, content: bytes) -> Non
     ("{trees} and more", (403, "outside_roots")),
 ])  # fmt: skip
 def test_a_path_that_may_not_be_indexed_is_refused(
-    api: httpx.Client, make_tree: MakeTree, service: Any, path: str, expected: tuple[int, str]
+    api: httpx2.Client, make_tree: MakeTree, service: Any, path: str, expected: tuple[int, str]
 ) -> None:
     tree = make_tree()
     (tree / "link out").symlink_to("/usr")
@@ -353,7 +355,7 @@ def test_a_path_that_may_not_be_indexed_is_refused(
 
 
 @pytest.mark.parametrize("id_", ["a b", "%C3%A4", "%00", "x" * 129, "%E2%80%AE"])
-def test_an_id_has_a_plain_form(api: httpx.Client, make_tree: MakeTree, id_: str) -> None:
+def test_an_id_has_a_plain_form(api: httpx2.Client, make_tree: MakeTree, id_: str) -> None:
     assert refusal(api.put(f"/v1/registrations/{id_}", json={"path": str(make_tree())})) == (422, "invalid")
 
 
@@ -378,7 +380,7 @@ def test_an_id_has_a_plain_form(api: httpx.Client, make_tree: MakeTree, id_: str
     ("GET", "/elsewhere", "not_found"),
     ("GET", "/", "not_found"),
 ])  # fmt: skip
-def test_what_is_not_there_is_404_and_says_what(api: httpx.Client, method: str, route: str, expected: str) -> None:
+def test_what_is_not_there_is_404_and_says_what(api: httpx2.Client, method: str, route: str, expected: str) -> None:
     assert refusal(api.request(method, route)) == (404, expected)
 
 
@@ -390,7 +392,7 @@ def test_what_is_not_there_is_404_and_says_what(api: httpx.Client, method: str, 
     ("POST", "/healthz", "GET, HEAD"),
     ("DELETE", "/metrics", "GET, HEAD"),
 ])  # fmt: skip
-def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client, method: str, route: str, allowed: str) -> None:
+def test_a_wrong_method_is_told_the_right_ones(api: httpx2.Client, method: str, route: str, allowed: str) -> None:
     response = api.request(method, route)
 
     assert refusal(response) == (405, "method_not_allowed")
@@ -407,17 +409,17 @@ def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client, method: str, r
     "/v1/registrations/{id}/explain?path=../project/auth.py", "/v1/registrations/{id}/explain?path=a%00b",
     "/v1/registrations/{id}/explain?path={long}",
 ])  # fmt: skip
-def test_a_query_parameter_that_breaks_a_rule_is_refused(api: httpx.Client, shared: str, route: str) -> None:
+def test_a_query_parameter_that_breaks_a_rule_is_refused(api: httpx2.Client, shared: str, route: str) -> None:
     assert refusal(api.get(route.format(id=shared, long="p" * 1025))) == (422, "invalid")
 
 
 @pytest.mark.parametrize("option", ["purge=1", "purge=", "purge", "force=yes", "purge=TRUE"])
-def test_a_flag_is_true_or_false(api: httpx.Client, shared: str, option: str) -> None:
+def test_a_flag_is_true_or_false(api: httpx2.Client, shared: str, option: str) -> None:
     assert refusal(api.delete(f"/v1/registrations/{shared}?{option}")) == (422, "invalid")
     assert api.get(f"/v1/registrations/{shared}").status_code == 200
 
 
-def test_head_is_get_without_a_body(api: httpx.Client) -> None:
+def test_head_is_get_without_a_body(api: httpx2.Client) -> None:
     response = api.head("/v1/status")
 
     assert response.status_code == 200
@@ -425,7 +427,7 @@ def test_head_is_get_without_a_body(api: httpx.Client) -> None:
     assert int(response.headers["content-length"]) > 0
 
 
-def test_no_answer_may_be_kept_by_a_cache(api: httpx.Client) -> None:
+def test_no_answer_may_be_kept_by_a_cache(api: httpx2.Client) -> None:
     routes = ["/healthz", "/readyz", "/v1/status", "/metrics", "/v1/nothing"]
 
     assert {api.get(route).headers["cache-control"] for route in routes} == {"no-store"}

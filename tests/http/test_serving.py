@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import trio
 import trio.testing
@@ -32,7 +32,7 @@ class Open:
     """A cell that is open, and a client of it."""
 
     cell: Cell
-    http: httpx.AsyncClient
+    http: httpx2.AsyncClient
     port: int
 
 
@@ -44,7 +44,7 @@ async def opened(config: CellConfig) -> AsyncIterator[Open]:
         async with (
             open_cell_directory(config.state_directory) as directory,
             open_cell(config, directory) as cell,
-            httpx.AsyncClient(
+            httpx2.AsyncClient(
                 base_url=endpoint.url, headers={"Authorization": CONTROL}, timeout=PATIENCE, verify=False
             ) as http,
             open_doors(cell, Tokens(SecretStr(CONTROL), SecretStr(AGENT)), endpoint, config),

@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -106,27 +106,29 @@ def _remove_stale(path: Path) -> None:
             raise ConfigurationError(f"Another process listens on {path}.")
 
 
-async def listen(
-    application: ASGIApp,
-    endpoint: Endpoint,
-    *,
-    grace: float,
-    stop: Callable[[], Awaitable[None]],
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Serve until ``stop`` returns; calls under way then have ``grace`` seconds to end."""
-    hypercorn_fixes.install()
-    config = Config()
-    config.bind = [f"fd://{endpoint.descriptor}"]
-    config.backlog = BACKLOG
-    config.graceful_timeout = grace
-    config.keep_alive_timeout = IDLE_TIMEOUT
-    config.h11_max_incomplete_size = MAX_HEADER
-    config.websocket_max_message_size = 1 << 20
-    config.include_server_header = False
-    config.errorlog = logging.getLogger("hypercorn.error")
-    config.alpn_protocols = ["http/1.1"]
+@frozen
+class Listener:
+    """Hypercorn, serving an application on an endpoint."""
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(serve, cast(Framework, application), config, shutdown_trigger=stop))
-        task_status.started()
+    application: ASGIApp
+    endpoint: Endpoint
+    grace: float
+    """Seconds that calls under way have to end once it stops."""
+    stopping: trio.Event
+    """Set to have it stop."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until told to stop."""
+        hypercorn_fixes.install()
+        config = Config()
+        config.bind = [f"fd://{self.endpoint.descriptor}"]
+        config.backlog = BACKLOG
+        config.graceful_timeout = self.grace
+        config.keep_alive_timeout = IDLE_TIMEOUT
+        config.h11_max_incomplete_size = MAX_HEADER
+        config.include_server_header = False
+        config.errorlog = logging.getLogger("hypercorn.error")
+        async with trio.open_nursery() as nursery:
+            application = cast(Framework, self.application)
+            await nursery.start(partial(serve, application, config, shutdown_trigger=self.stopping.wait))
+            task_status.started()

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import trio
 
@@ -10,7 +9,7 @@ from semindex.cell.cell import Cell
 from semindex.config import CellConfig
 from semindex.http.control import ControlApi
 from semindex.http.dispatcher import Dispatcher
-from semindex.http.listener import Endpoint, listen
+from semindex.http.listener import Endpoint, Listener
 from semindex.http.mcp import McpDoor
 from semindex.http.security import Gatekeeper
 from semindex.secrets import Tokens
@@ -30,11 +29,10 @@ async def open_doors(cell: Cell, tokens: Tokens, endpoint: Endpoint, config: Cel
     )
     cell.mcp_sessions = lambda: mcp.sessions
     dispatcher = Dispatcher(cell, Gatekeeper(tokens, cell.search_tokens), control=ControlApi(cell), mcp=mcp)
-    closing = trio.Event()
-    grace = config.shutdown.request_grace_ms / 1000
+    listener = Listener(dispatcher, endpoint, config.shutdown.request_grace_ms / 1000, trio.Event())
     async with trio.open_nursery() as nursery:
         async with mcp.open():
-            await nursery.start(partial(listen, dispatcher, endpoint, grace=grace, stop=closing.wait))
+            await nursery.start(listener.run)
             yield
             # Streams of sessions would hold up the listener for its whole grace: they end first.
-            closing.set()
+            listener.stopping.set()
