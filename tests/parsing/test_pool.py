@@ -330,3 +330,18 @@ def test_the_pool_brings_no_grammar_into_the_service() -> None:
     code = "import sys, semindex.parsing.pool; print([name for name in sys.modules if name.startswith('tree_sitter')])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
+
+
+def test_a_worker_whose_service_is_gone_ends_without_a_word() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "semindex.parsing.worker"],
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")

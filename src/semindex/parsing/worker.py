@@ -90,7 +90,11 @@ def main() -> None:
     # Whatever foreign code may print must not get between the frames.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, replies)
+    try:
+        serve(sys.stdin.buffer, replies)
+    except BrokenPipeError:
+        # The service is gone. Nobody wants to hear of it, not from the interpreter's own end either.
+        os._exit(0)
 
 
 if __name__ == "__main__":
