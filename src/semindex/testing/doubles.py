@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -24,7 +23,7 @@ from attrs import define, field
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from semindex.http.listener import bind_tcp, listen
+from semindex.http.listener import Listener, bind_tcp
 
 START_TIMEOUT = 30
 """Seconds for a double's process to listen, and to end."""
@@ -148,13 +147,13 @@ async def _send(send: Send, status: int, body: bytes, headers: dict[str, str]) -
 async def served(application: ASGIApp, port: int = 0) -> AsyncIterator[str]:
     """Serve an application on the loopback interface, port 0 being any; yields the URL, without a slash at its end."""
     endpoint = bind_tcp(port)
-    stop = trio.Event()
+    listener = Listener(application, endpoint, 0.1, trio.Event())
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(listen, application, endpoint, grace=0.1, stop=stop.wait))
+        await nursery.start(listener.run)
         try:
             yield endpoint.url
         finally:
-            stop.set()
+            listener.stopping.set()
 
 
 class InProcess(httpx2.AsyncBaseTransport):
