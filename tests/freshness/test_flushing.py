@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from semindex.engine.workspace import LONGEST_UNFLUSHED, QUIET_BEFORE_FLUSH
+from semindex.engine.durability import LONGEST_UNFLUSHED, QUIET_BEFORE_FLUSH
 from semindex.testing.bench import Bench, words
 from semindex.testing.intercept import Recorder
 

@@ -146,6 +146,10 @@ class Index:
             if current is not None and current.state is FileState.INDEXED:
                 self.take_over([evolve(current, chunking="")])
 
+    def text_bytes(self) -> int:
+        """Return about how many bytes of text the points hold: the sizes of their files."""
+        return sum(record.signature.size for record in self.table if record.chunks and record.signature)
+
     def attach(self, overlay: "Index") -> None:
         """Tell an overlay of every change from now on."""
         overlay.baseline = self

@@ -17,6 +17,7 @@ from semindex.engine.adoption import ReferenceHashes, adopt, no_hashes
 from semindex.engine.answering import Answerer
 from semindex.engine.collection import CollectionKeeper, purge_collection
 from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
+from semindex.engine.durability import keep_durable
 from semindex.engine.explaining import explain
 from semindex.engine.filetable import table_of
 from semindex.engine.index import Index
@@ -41,9 +42,6 @@ RELEASED = "The workspace is being released."
 LOST = "The collection is gone from the vector store and is built anew."
 CLOSE_GRACE = 5.0
 """Seconds for closing a collection while the workspace is being cancelled."""
-QUIET_BEFORE_FLUSH, LONGEST_UNFLUSHED = 3.0, 30.0
-"""Seconds of quiet after which the store is flushed, and seconds after which it is flushed in any case: a flush holds up the
-searches of the embedded store, and whoever edits searches soon after."""
 
 
 @frozen
@@ -137,8 +135,7 @@ class Workspace:
 
     def stored_bytes(self) -> int:
         """Return about how many bytes are stored for the workspace: its texts and its vectors."""
-        texts = sum(record.signature.size for record in self.index.table if record.chunks and record.signature)
-        return texts + self.index.table.chunks * 4 * self._tools.scheduler.profile.dimension
+        return self.index.text_bytes() + self.index.table.chunks * 4 * self._tools.scheduler.profile.dimension
 
     async def settled(self) -> WorkspaceStatus:
         """Wait until the index is complete or cannot be completed now, or the workspace is closed."""
@@ -312,20 +309,8 @@ class Workspace:
             self._condition.judge(None)
 
     async def _keep_durable(self) -> None:
-        """Have the store make durable what it was given, and build its search structures, once edits have come to rest."""
         await self._first_sweep.wait()
-        queue = self.index.queue
-        while True:
-            await queue.idle()
-            latest, marks, is_quiet = trio.current_time() + LONGEST_UNFLUSHED, queue.marks, False
-            while not is_quiet:
-                with trio.move_on_at(min(latest, trio.current_time() + QUIET_BEFORE_FLUSH)) as waiting:
-                    await queue.marked_beyond(marks)
-                marks, is_quiet = queue.marks, waiting.cancelled_caught
-            if self._keeper.exists:
-                await self._tools.store.flush(self._keeper.name)
-                await self._tools.store.optimize(self._keeper.name)
-            await queue.marked_beyond(marks)
+        await keep_durable(self.index.queue, self._keeper, self._tools.store)
 
     # How it ends
 
