@@ -1,27 +1,15 @@
-"""Where the tests of the embedded store keep it: in memory if that can be had, since it waits for the disk a lot."""
+"""Where the tests of the stores keep them, and a server for those of Qdrant."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from semindex.testing.directories import fast_directory
 from semindex.testing.doubles import DoubleProcess
 
-IN_MEMORY = Path("/dev/shm")
-ROOM = 256 * 1024 * 1024
 KEY = "key-of-the-store-tests"
-
-
-@contextmanager
-def fast_directory() -> Iterator[Path]:
-    """An empty directory, in memory if possible."""
-    in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free >= ROOM
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY if in_memory else None, prefix="semindex-test-") as directory:
-        yield Path(directory)
 
 
 @pytest.fixture

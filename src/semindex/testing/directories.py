@@ -1,0 +1,18 @@
+"""Where tests keep what waits for the disk a lot: in memory if that can be had."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+IN_MEMORY = Path("/dev/shm")
+ROOM = 256 * 1024 * 1024
+
+
+@contextmanager
+def fast_directory() -> Iterator[Path]:
+    """An empty directory, in memory if possible."""
+    in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free >= ROOM
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if in_memory else None, prefix="semindex-test-") as directory:
+        yield Path(directory)
