@@ -134,5 +134,5 @@ def test_try_fills_in_what_is_not_given(tmp_path: Path, given: list[str], passed
 
     output, _ = start(scripts / "try", *given).communicate(timeout=60)
 
-    words = {"ROOT": str(tmp_path), "QUESTION": "where are ignore rules applied?"}
+    words = {"ROOT": str(tmp_path), "QUESTION": "which rule decides whether a file is ignored?"}
     assert output.splitlines() == ["try", *(words.get(word, word) for word in passed_on)]
