@@ -176,11 +176,12 @@ async def test_what_a_cancelled_call_leaves_behind_in_the_kernel_is_given_back_o
     world: FaultyWorld,
 ) -> None:
     world.write("hanging/file.py", tree="slow")
+    world.write("later/file.py", tree="slow")
     async with world.source.watch(world.root("slow")) as slow, world.source.watch(world.root("other")) as other:
         await other.follow([""])
         world.instance.hanging = str(world.path("hanging", tree="slow"))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(slow.follow, ["hanging"])
+            nursery.start_soon(slow.follow, ["hanging", "later"])
             await world.instance.hangs.wait()
             nursery.cancel_scope.cancel()
         world.instance.go_on.set()

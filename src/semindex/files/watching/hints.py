@@ -59,11 +59,6 @@ class Inbox:
         self._rescan = False
         self._arrived = trio.Event()
 
-    @property
-    def collapsed(self) -> bool:
-        """Say whether the whole tree is to be looked at, so that nothing more needs to be told."""
-        return self._rescan
-
     def put(self, path: str) -> None:
         """Add the path of a file."""
         if self._rescan:

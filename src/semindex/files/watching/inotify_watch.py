@@ -93,10 +93,9 @@ class InotifyWatch:
         else:
             if source.instance is not instance:
                 return False
-            # A root that was lost meanwhile leaves nothing behind of what was watched before.
-            known, self.watched, self._refusal = self.watched, found, None
+            self.watched, self._refusal = found, None
             source.discard(before.keys() - found.keys())
-            return not found.items() <= known.items()
+            return not found.items() <= before.items()
         finally:
             self.is_following = False
             if source.instance is instance and self.watched is not found:
@@ -105,18 +104,20 @@ class InotifyWatch:
     async def changes(self) -> Changes:
         """Wait for a change and return all that is known by then; paths beyond a bound collapse into a rescan."""
         while True:
-            with trio.move_on_after(self._patience):
+            is_polling = self.trouble is not None
+            with trio.move_on_after(self._poll_seconds if is_polling else self._source.pace.root):
                 return await self.inbox.take()
-            if self.trouble is not None:
+            if is_polling:
                 return RESCAN
             await self._look_at_root()
 
     def hear(self, event: Event) -> None:
         """Take in an event of a directory that is watched."""
-        if event.mask & ITSELF:
+        directory = self.watched[event.watch]
+        if event.mask & ITSELF or (directory is None and event.name in _OUTSIDE_NAMES):
             self.inbox.put_rescan()
-        elif not self.inbox.collapsed:
-            self._hear_of_entry(self.watched[event.watch], event)
+        elif directory is not None:
+            self._hear_of_entry(directory, event)
 
     def let_go(self) -> None:
         """Follow nothing any more."""
@@ -135,13 +136,6 @@ class InotifyWatch:
     def _poll_seconds(self) -> float:
         return self._source.pace.between_polls(self._directories)
 
-    @property
-    def _patience(self) -> float:
-        """Seconds to wait for events before looking instead."""
-        if self.trouble is not None:
-            return self._poll_seconds
-        return self._source.pace.poll if self._identity is None else self._source.pace.root
-
     async def _look_at_root(self) -> None:
         # The kernel tells when the root itself goes, but neither when it comes back nor when a directory above it is
         # renamed.
@@ -149,11 +143,7 @@ class InotifyWatch:
             self.let_go()
             self.inbox.put_rescan()
 
-    def _hear_of_entry(self, directory: str | None, event: Event) -> None:
-        if directory is None:
-            if event.name in _OUTSIDE_NAMES:
-                self.inbox.put_rescan()
-            return
+    def _hear_of_entry(self, directory: str, event: Event) -> None:
         match hint_of(event.name, directory=bool(event.mask & DIRECTORY), entry=bool(event.mask & ENTRY)):
             case Hint.TREE:
                 self.inbox.put_rescan()
