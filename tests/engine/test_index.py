@@ -4,6 +4,7 @@ import pytest
 import trio
 import trio.testing
 
+from semindex.engine.filetable import FileTable
 from semindex.engine.index import Index, Outcome
 from semindex.engine.workqueue import Priority
 from semindex.model.chunks import Signature
@@ -119,3 +120,79 @@ def test_a_failed_file_is_tried_again_by_a_full_comparison(record: FileRecord) -
     index.take_over([record])
 
     assert index.needs_work("a", NOW, "now", retry_failed=True)
+
+
+def inherited(path: str, file_hash: str = "h1") -> FileRecord:
+    return indexed(path, file_hash, chunks=0, inherited=True)
+
+
+@pytest.fixture
+async def relation() -> tuple[Index, Index]:
+    """A baseline with three files, and an overlay that inherits two of them and has a copy of its own of the third."""
+    baseline, overlay = Index(), Index()
+    baseline.start_over(FileTable([indexed("a"), indexed("b"), indexed("c", "h2")]))
+    overlay.start_over(FileTable([inherited("a"), inherited("b"), indexed("c")]))
+    baseline.attach(overlay)
+    await overlay.find_shadows()
+    return baseline, overlay
+
+
+async def test_a_change_of_the_baseline_is_noted_in_the_overlay_within_the_same_step(
+    relation: tuple[Index, Index],
+) -> None:
+    baseline, overlay = relation
+    await trio.lowlevel.checkpoint()
+    with trio.testing.assert_no_checkpoints():
+        baseline.begin_write([Outcome("a", indexed("a", "h9"), ids=("1",))])
+        assert overlay.queue.outstanding() == ["a"]
+        assert (overlay.moves, overlay.inheritable("a")) == (1, None)
+
+
+async def test_what_the_overlay_holds_itself_is_looked_at_again_but_was_never_in_doubt(
+    relation: tuple[Index, Index],
+) -> None:
+    baseline, overlay = relation
+    await trio.lowlevel.checkpoint()
+    baseline.take_over([indexed("c", "h1")])
+
+    assert overlay.queue.outstanding() == ["c"]
+    assert overlay.moves == 0
+
+
+async def test_a_baseline_that_starts_over_puts_in_doubt_what_it_holds_no_more(relation: tuple[Index, Index]) -> None:
+    baseline, overlay = relation
+    await trio.lowlevel.checkpoint()
+    baseline.start_over(FileTable([indexed("a"), indexed("b", "h9")]))
+
+    assert overlay.queue.outstanding() == ["b"]
+    assert overlay.moves == 1
+
+
+async def test_a_detached_overlay_hears_nothing(relation: tuple[Index, Index]) -> None:
+    baseline, overlay = relation
+    await trio.lowlevel.checkpoint()
+    baseline.detach(overlay)
+    baseline.detach(overlay)
+    baseline.take_over([indexed("a", "h9")])
+
+    assert overlay.queue.outstanding() == []
+    assert baseline.overlays == []
+
+
+async def test_only_whole_files_of_its_own_are_served_to_others(relation: tuple[Index, Index]) -> None:
+    baseline, overlay = relation
+    await trio.lowlevel.checkpoint()
+    assert [overlay.hash_of(path) for path in "abc"] == [None, None, "h1"]
+    assert [overlay.inheritable(path) for path in "abcd"] == ["h1", "h1", "h2", None]
+
+    baseline.take_over([FileRecord("a", FileState.FAILED, "h1"), indexed("b", dirty=True)])
+    assert [overlay.inheritable(path) for path in "ab"] == [None, None]
+
+
+async def test_a_file_whose_content_is_known_need_not_be_chunked(relation: tuple[Index, Index]) -> None:
+    _, overlay = relation
+    await trio.lowlevel.checkpoint()
+    assert overlay.expected_hash("c", "now") == "h1"
+    assert overlay.expected_hash("c", "newer") == "h2"
+    assert overlay.expected_hash("a", "now") == "h1"
+    assert overlay.expected_hash("d", "now") is None

@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from semindex.embedders.hashing import HashingEmbedder
 from semindex.engine.search import SearchRequest
 from semindex.model.ids import collection_name
 from semindex.model.points import CollectionMetadata
@@ -308,3 +309,34 @@ async def test_what_is_shadowed_is_not_asked_of_the_store(autojump_clock: trio.t
 
             (asked,) = [call for call in recorder.of("store.search") if call.args[0] == collection_name(P)]
             assert asked.kwargs["exclude"] == {"banana.py"}
+
+
+async def test_a_worktree_does_not_rely_on_what_its_baseline_has_lost(autojump_clock: trio.testing.MockClock) -> None:
+    """While a search is under way the baseline's collection is deleted by somebody else, and half of it built again."""
+    bench = Bench(HashingEmbedder(dimension=512, batch_size=1), cache=MemoryEmbeddingCache(max_bytes=0))
+    asking, building = Gate("embedder.embed", about="QUERY"), Gate("embedder.embed", about="DOCUMENT")
+    for root in (P, W):
+        bench.tree(root, **{f"file{number}": words(f"token{number}") for number in range(12)})
+    with trio.fail_after(PATIENCE):
+        async with bench.process(asking, building) as process, trio.open_nursery() as nursery:
+            await start_both(process)
+            primary = process.workspaces[P]
+            asking.shut()
+
+            async def search() -> None:
+                found = await process.found(W, "token0")
+                assert (found.paths, found.answer.fresh) == (("file0.py",), True)
+
+            nursery.start_soon(search)
+            await asking.reached()
+            await bench.store.drop(collection_name(P))
+            bench.trees[P].write("file11.py", words("changed"))
+            await primary.sweep()
+            while primary.status().state is not State.ERROR:
+                await primary.changes.beyond(primary.changes.value)
+            building.shut()
+            await trio.sleep(2)  # it begins anew
+            await bench.store.create(collection_name(P), 512)
+            asking.open()
+            await trio.sleep(5)
+            building.open()
