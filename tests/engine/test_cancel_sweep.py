@@ -13,7 +13,7 @@ from semindex.model.profiles import Role
 from semindex.model.status import State
 from semindex.testing.audit import differences
 from semindex.testing.bench import Bench, Process, words
-from semindex.testing.intercept import Call, Proceed, Recorder
+from semindex.testing.intercept import Call, Proceed
 from semindex.testing.sweep import Begin, cancel_at_every_step
 
 P, W = "/primary", "/worktree"
@@ -34,11 +34,26 @@ class Arrivals:
 
 
 @define
+class Doors:
+    """Notes which collections the store holds open: what any call opened, and no call has closed."""
+
+    open: set[str] = field(factory=set)
+
+    async def __call__(self, call: Call, proceed: Proceed) -> object:
+        if call.port == "store" and call.name not in {"describe", "close", "drop"}:
+            self.open.add(call.args[0])
+        result = await proceed()
+        if call.port == "store" and call.name in {"close", "drop"}:
+            self.open.discard(call.args[0])
+        return result
+
+
+@define
 class Scene:
     """A cell in which one thing is done, watched from outside."""
 
     bench: Bench = field(factory=Bench)
-    recorder: Recorder = field(factory=Recorder)
+    doors: Doors = field(factory=Doors)
     arrivals: Arrivals = field(factory=Arrivals)
     workspaces: list[Workspace] = field(factory=list)
 
@@ -51,20 +66,11 @@ class Scene:
         self.workspaces.append(workspace)
         return workspace
 
-    def left_open(self) -> set[str]:
-        """Return the collections of which the store holds something open: what a call opened and nothing closed."""
-        opened = set[str]()
-        for call in self.recorder.calls:
-            if call.port == "store" and call.name in {"close", "drop"}:
-                opened.discard(call.args[0])
-            elif call.port == "store" and call.name != "describe":
-                opened.add(call.args[0])
-        return opened
-
     async def check(self, step: int) -> None:
         """Nothing is left open; the next start finds its way."""
         assert all(workspace.closed.is_set() for workspace in self.workspaces)
-        assert self.left_open() == set()
+        assert all(workspace.index.overlays == [] for workspace in self.workspaces)
+        assert self.doors.open == set()
         for workspace in self.workspaces:
             if workspace.purged:
                 assert collection_name(workspace.root) not in await self.bench.store.collections()
@@ -83,13 +89,13 @@ class Scene:
 
 
 async def first_build(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         begin()
         await (await scene.start(process)).settled()
 
 
 async def edit(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         workspace = await scene.start(process)
         await workspace.settled()
         tree = scene.bench.trees[P]
@@ -102,7 +108,7 @@ async def edit(scene: Scene, begin: Begin) -> None:
 
 
 async def search(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         await (await scene.start(process)).settled()
         scene.bench.trees[P].write("a.py", words("apricot"))
         begin()
@@ -110,7 +116,7 @@ async def search(scene: Scene, begin: Begin) -> None:
 
 
 async def stop(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         workspace = await scene.start(process)
         await workspace.settled()
         scene.bench.trees[P].write("a.py", words("apricot"))
@@ -120,7 +126,7 @@ async def stop(scene: Scene, begin: Begin) -> None:
 
 
 async def stop_and_purge(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         workspace = await scene.start(process)
         await workspace.settled()
         scene.bench.trees[P].write("a.py", words("apricot"))
@@ -131,14 +137,14 @@ async def stop_and_purge(scene: Scene, begin: Begin) -> None:
 
 
 async def overlay_build(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         await (await scene.start(process)).settled()
         begin()
         await (await scene.start(process, W, P)).settled()
 
 
 async def baseline_change(scene: Scene, begin: Begin) -> None:
-    async with scene.bench.process(scene.recorder, scene.arrivals) as process:
+    async with scene.bench.process(scene.doors, scene.arrivals) as process:
         await (await scene.start(process)).settled()
         await (await scene.start(process, W, P)).settled()
         begin()
