@@ -19,6 +19,13 @@ class Policy:
     """Seconds for which an index stays that is kept without a registration; None: for ever."""
     max_registrations: int
 
+    def purges(self, registration: Registration, wish: bool | None) -> bool:
+        """Say whether a release purges: as it wishes, else as the registration does, else as the policy is."""
+        for choice in (wish, registration.purge_on_release):
+            if choice is not None:
+                return choice
+        return registration.baseline_path is not None and self.purge_worktrees
+
 
 @frozen
 class Receipt:
@@ -63,3 +70,43 @@ class Lease:
     idle_because: str = ""
     """That reason, one sentence."""
     release: Release | None = None
+
+
+@define
+class LeaseBook:
+    """The leases of a cell, by id and by path. Every method is synchronous."""
+
+    _leases: dict[str, Lease] = field(factory=dict)
+
+    def get(self, registration_id: str) -> Lease | None:
+        """Return the lease of that id."""
+        return self._leases.get(registration_id)
+
+    def all(self) -> list[Lease]:
+        """Return all leases, sorted by id."""
+        return [self._leases[id_] for id_ in sorted(self._leases)]
+
+    def of(self, path: str) -> list[Lease]:
+        """Return the leases of a canonical path."""
+        return [lease for lease in self._leases.values() if lease.registration.path == path]
+
+    def overlays_of(self, path: str) -> list[Lease]:
+        """Return the leases of the worktrees that build on a canonical path."""
+        return [lease for lease in self._leases.values() if lease.registration.baseline_path == path]
+
+    def workspace_of(self, path: str) -> Workspace | None:
+        """Return the workspace that runs for a canonical path."""
+        return next((lease.workspace for lease in self.of(path) if lease.workspace is not None), None)
+
+    def holds(self, lease: Lease) -> bool:
+        """Say whether this very lease is still held, not another one of its id."""
+        return self._leases.get(lease.registration.id) is lease
+
+    def add(self, lease: Lease) -> None:
+        """Hold a lease."""
+        self._leases[lease.registration.id] = lease
+
+    def remove(self, lease: Lease) -> None:
+        """Hold a lease no more."""
+        if self.holds(lease):
+            del self._leases[lease.registration.id]

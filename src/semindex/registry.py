@@ -1,13 +1,12 @@
-"""Registrations and the workspaces that they hold open: leases, single flight per id and path, release, restore.
+"""Registrations: leases on workspaces, accepted, persisted, restored and released.
 
 A registration is a lease on a canonical path; the workspace of a path ends with its last lease. A release goes through the
 steps of the service page, section 6, in a task of the cell, so that neither a client that goes away nor a second release
-changes its course. Nothing is forgotten because it cannot be restored now.
+changes its course. Nothing is forgotten because it cannot be restored now. Which workspaces run is
+:mod:`semindex.openings`'s.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import trio
@@ -15,7 +14,7 @@ from attrs import evolve
 
 from semindex.engine.revision import Revision
 from semindex.engine.workspace import Workspace
-from semindex.leasing import Lease, Policy, Receipt, Release
+from semindex.leasing import Lease, LeaseBook, Policy, Receipt, Release
 from semindex.model.errors import (
     BaselineInUse,
     BaselineMissing,
@@ -25,18 +24,15 @@ from semindex.model.errors import (
     Starting,
     TooManyRegistrations,
     UnknownRegistration,
+    first_of,
 )
 from semindex.model.registrations import Lifecycle, Registration, Retained
+from semindex.openings import DELETED, Openings, Purge, StartWorkspace
 from semindex.ports import CellState
 
 logger = logging.getLogger(__name__)
 
-StartWorkspace = Callable[[str, Workspace | None], Awaitable[Workspace]]
-"""Starts the workspace of a canonical path, above a baseline or none."""
-Purge = Callable[[str], Awaitable[None]]
-"""Deletes all data of a canonical path that has no workspace running; raises StoreUnavailable if that cannot be done now."""
-
-DELETED = "The directory was deleted; restore it, or release the registration."
+PURGED = "The index was purged; reindex the registration to build it again."
 
 
 class Registry:
@@ -50,49 +46,54 @@ class Registry:
         policy: Policy,
         nursery: trio.Nursery,
         changes: Revision,
+        *,
+        enabled: bool = True,
     ) -> None:
-        """``nursery`` is where releases run to their end, whoever asked for them."""
+        """``nursery`` is where releases run to their end, whoever asked for them; ``enabled``: workspaces may run."""
         self.changes = changes
+        self.restored = trio.Event()
         self._state = state
-        self._start = start
-        self._purge = purge
         self._policy = policy
         self._nursery = nursery
-        self._leases: dict[str, Lease] = {}
+        self._book = LeaseBook()
+        self._openings = Openings(self._book, start, purge, changes, enabled=enabled)
         self._claims: dict[str, tuple[str, str | None]] = {}
         """Id → path and baseline of registrations that are being accepted."""
-        self._locks: dict[str, trio.Lock] = {}
-        self.restored = trio.Event()
 
     # Looking
 
     def lease(self, registration_id: str) -> Lease:
         """Return a lease. Raises UnknownRegistration, and Starting before the registry was read."""
-        if (lease := self._leases.get(registration_id)) is not None:
+        if (lease := self._book.get(registration_id)) is not None:
             return lease
-        if not self.restored.is_set():
-            raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
+        self._require_restored()
         raise UnknownRegistration(f"There is no registration {registration_id}; register the workspace first.")
 
     def leases(self) -> list[Lease]:
         """Return all leases, sorted by id."""
-        return [self._leases[id_] for id_ in sorted(self._leases)]
+        return self._book.all()
 
     def leases_of(self, path: str) -> list[Lease]:
         """Return the leases of a canonical path."""
-        return [lease for lease in self._leases.values() if lease.registration.path == path]
+        return self._book.of(path)
 
     def overlays_of(self, path: str) -> list[Lease]:
         """Return the leases of the worktrees that build on a canonical path."""
-        return [lease for lease in self._leases.values() if lease.registration.baseline_path == path]
+        return self._book.overlays_of(path)
 
     def workspace_of(self, path: str) -> Workspace | None:
         """Return the running workspace of a canonical path."""
-        return next((lease.workspace for lease in self.leases_of(path) if lease.workspace is not None), None)
+        return self._book.workspace_of(path)
+
+    def holds(self, lease: Lease) -> bool:
+        """Say whether this very lease is still held, not another one of its id."""
+        return self._book.holds(lease)
 
     def paths(self) -> list[str]:
-        """Return the canonical paths of all workspaces."""
-        return list({lease.registration.path for lease in self._leases.values()})
+        """Return the canonical paths of all workspaces, those being accepted included."""
+        return list(
+            {lease.registration.path for lease in self._book.all()} | {path for path, _ in self._claims.values()}
+        )
 
     # Registering
 
@@ -101,27 +102,33 @@ class Registry:
 
         Waits neither for the embedder nor for a scan. Raises Conflict and its kinds, TooManyRegistrations, Starting.
         """
-        if not self.restored.is_set():
-            raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
-        if (known := self._repeated(wanted)) is not None:
-            return known
+        self._require_restored()
+        self._repeated(wanted)
         self._claims[wanted.id] = (wanted.path, wanted.baseline_path)
         try:
-            async with self._exclusive(wanted.path):
-                if (known := self._repeated(wanted)) is not None:
-                    return known
-                self._check(wanted)
-                await self._state.registrations.save(wanted)
-                return await self._open(wanted)
+            async with self._openings.exclusive(wanted.path):
+                lease = self._repeated(wanted)
+                if lease is None:
+                    self._check(wanted)
+                    await self._state.registrations.save(wanted)
+                    lease = Lease(wanted)
+                    self._book.add(lease)
+                if lease.workspace is None and not lease.idle_because:
+                    await self._openings.open(lease)
+                return lease
         finally:
             self._claims.pop(wanted.id, None)
+
+    def _require_restored(self) -> None:
+        if not self.restored.is_set():
+            raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
 
     def _repeated(self, wanted: Registration) -> Lease | None:
         """Return the lease that the wanted one repeats. Raises if its id is taken by another, or is on its way out."""
         place = (wanted.path, wanted.baseline_path)
         if self._claims.get(wanted.id, place) != place:
             raise Conflict(f"The id {wanted.id} is being registered for another workspace; choose another id.")
-        lease = self._leases.get(wanted.id)
+        lease = self._book.get(wanted.id)
         if lease is None:
             return None
         if (lease.registration.path, lease.registration.baseline_path) != place:
@@ -131,11 +138,11 @@ class Registry:
         return lease
 
     def _check(self, wanted: Registration) -> None:
-        if len(self._leases) >= self._policy.max_registrations:
+        if (number := len(self._book.all())) >= self._policy.max_registrations:
             raise TooManyRegistrations(
-                f"The cell holds {len(self._leases)} registrations already; release some, or raise limits.maxRegistrations."
+                f"The cell holds {number} registrations already; release some, or raise limits.maxRegistrations."
             )
-        for lease in self.leases_of(wanted.path):
+        for lease in self._book.of(wanted.path):
             if lease.registration.lifecycle is Lifecycle.RELEASING:
                 raise Releasing("The workspace is being released; register it again afterwards.")
             if lease.registration.baseline_path != wanted.baseline_path:
@@ -146,36 +153,11 @@ class Registry:
     def _check_baseline(self, path: str, baseline_path: str) -> None:
         if baseline_path == path:
             raise Conflict("A worktree's baseline must differ from the worktree.")
-        baselines = [lease for lease in self.leases_of(baseline_path) if lease.registration.baseline_path is None]
+        baselines = [lease for lease in self._book.of(baseline_path) if lease.registration.baseline_path is None]
         if not baselines:
             raise BaselineMissing("The primary checkout must be registered before its worktree.")
         if all(lease.registration.lifecycle is Lifecycle.RELEASING for lease in baselines):
             raise Releasing("The primary checkout is being released.")
-
-    async def _open(self, registration: Registration) -> Lease:
-        """Add the lease, with the workspace of its path: the running one, or a new one."""
-        lease = self._leases[registration.id] = Lease(registration)
-        if registration.lifecycle is Lifecycle.STALE:
-            lease.idle_because = DELETED
-        elif registration.lifecycle is Lifecycle.ACTIVE:
-            await self._start_workspace(lease)
-        self.changes.bump()
-        return lease
-
-    async def _start_workspace(self, lease: Lease) -> None:
-        path, baseline_path = lease.registration.path, lease.registration.baseline_path
-        baseline = None if baseline_path is None else self.workspace_of(baseline_path)
-        if (running := self.workspace_of(path)) is not None:
-            lease.workspace = running
-        elif baseline_path is not None and baseline is None:
-            lease.idle_because = "The primary checkout that this worktree builds on is not indexed."
-        else:
-            workspace = await self._start(path, baseline)
-            for other in self.leases_of(path):
-                other.workspace = workspace
-            for overlay in self.overlays_of(path):
-                if overlay.workspace is None and overlay.registration.lifecycle is Lifecycle.ACTIVE:
-                    await self._start_workspace(overlay)
 
     # Restoring
 
@@ -185,79 +167,81 @@ class Registry:
         What cannot be opened now stays registered and says why: a workspace whose root or store is missing starts all the
         same and tries again by itself.
         """
-        registrations = await self._state.registrations.load_all()
-        for is_worktree in (False, True):
-            for registration in registrations:
-                if (registration.baseline_path is not None) is is_worktree:
-                    await self._open(registration)
+        leases = [Lease(registration) for registration in await self._state.registrations.load_all()]
+        for lease in leases:
+            self._book.add(lease)
+        for lease in sorted(leases, key=lambda lease: lease.registration.baseline_path is not None):
+            if lease.registration.lifecycle is Lifecycle.STALE:
+                lease.idle_because = DELETED
+            elif lease.registration.lifecycle is Lifecycle.ACTIVE:
+                async with self._openings.exclusive(lease.registration.path):
+                    await self._openings.open(lease)
         self.restored.set()
         self.changes.bump()
-        for lease in self.leases():
-            if lease.registration.lifecycle is Lifecycle.RELEASING:
-                self._begin_release(lease, purge=lease.registration.purge is not False)
+        await self.resume_releases()
 
     # Purging without releasing
 
     async def put_to_rest(self, lease: Lease) -> None:
         """Delete the data of a lease's workspace, which stays registered and idle; worktrees that build on it pause.
 
-        Raises StoreUnavailable if the data could not be deleted now.
+        Raises StoreUnavailable if the data could not be deleted now, UnknownRegistration, Releasing.
         """
-        path = lease.registration.path
-        for overlay in self.overlays_of(path):
-            await self._rest(overlay.registration.path, "The primary checkout was purged.", purge=False)
-        await self._rest(path, "The index was purged; reindex the registration to build it again.", purge=True)
+        async with self._openings.exclusive(lease.registration.path):
+            self._require_active(lease)
+            await self._openings.close(lease.registration.path, PURGED, purge=True)
 
-    async def _rest(self, path: str, reason: str, *, purge: bool) -> None:
-        async with self._exclusive(path):
-            workspace = self.workspace_of(path)
-            if workspace is not None:
-                workspace.stop(purge=purge)
-                await workspace.closed.wait()
-            for lease in self.leases_of(path):
-                lease.workspace, lease.idle_because = None, reason
-            self.changes.bump()
-            if purge and not (workspace is not None and workspace.purged):
-                await self._purge(path)
+    async def wake(self, lease: Lease) -> Workspace:
+        """Return the running workspace of a lease, started again if it was put to rest.
+
+        Raises BaselineMissing, UnknownRegistration, Releasing.
+        """
+        async with self._openings.exclusive(lease.registration.path):
+            self._require_active(lease)
+            if lease.workspace is None:
+                await self._openings.open(lease)
+            if lease.workspace is None:
+                raise BaselineMissing(lease.idle_because)
+            return lease.workspace
+
+    def _require_active(self, lease: Lease) -> None:
+        if not self._book.holds(lease):
+            raise UnknownRegistration(f"The registration {lease.registration.id} was released.")
+        if lease.registration.lifecycle is Lifecycle.RELEASING:
+            raise Releasing(f"The registration {lease.registration.id} is being released.")
 
     async def retire(self, path: str) -> None:
         """Take note that a directory was deleted: its watcher ends, its data go or stay as the retention policy says."""
-        for lease in self.leases_of(path):
-            lease.registration = evolve(lease.registration, lifecycle=Lifecycle.STALE)
-            await self._state.registrations.set_lifecycle(lease.registration.id, Lifecycle.STALE)
-        purge = any(self._purges(lease.registration, None) for lease in self.leases_of(path))
-        await self._rest(path, DELETED, purge=purge)
+        async with self._openings.exclusive(path):
+            retired = await self._move(path, Lifecycle.ACTIVE, Lifecycle.STALE)
+            if retired:
+                purge = any(self._policy.purges(lease.registration, None) for lease in retired)
+                await self._openings.close(path, DELETED, purge=purge)
 
     async def revive(self, path: str) -> None:
         """Take note that a deleted directory is there again, and index it."""
-        async with self._exclusive(path):
-            for lease in self.leases_of(path):
-                lease.registration = evolve(lease.registration, lifecycle=Lifecycle.ACTIVE)
-                await self._state.registrations.set_lifecycle(lease.registration.id, Lifecycle.ACTIVE)
-                if lease.workspace is None:
-                    await self._start_workspace(lease)
-        self.changes.bump()
+        async with self._openings.exclusive(path):
+            for lease in await self._move(path, Lifecycle.STALE, Lifecycle.ACTIVE):
+                await self._openings.open(lease)
+
+    async def _move(self, path: str, before: Lifecycle, after: Lifecycle) -> list[Lease]:
+        """Move leases of a path from one lifecycle to another, on disk first; those being released stay so."""
+        moved = []
+        for lease in self._book.of(path):
+            if lease.registration.lifecycle is before:
+                await self._state.registrations.set_lifecycle(lease.registration.id, after)
+                if lease.registration.lifecycle is before:
+                    lease.registration = evolve(lease.registration, lifecycle=after)
+                    moved.append(lease)
+        return moved
 
     async def purge_unregistered(self, path: str) -> None:
         """Delete what is stored for a path, unless it is registered by now. Raises StoreUnavailable."""
-        async with self._exclusive(path):
-            if not self.leases_of(path):
-                await self._purge(path)
-
-    async def wake(self, lease: Lease) -> Workspace:
-        """Return the running workspace of a lease, started again if it was put to rest. Raises BaselineMissing."""
-        async with self._exclusive(lease.registration.path):
-            if lease.workspace is None:
-                await self._start_workspace(lease)
-        if lease.workspace is None:
-            raise BaselineMissing(lease.idle_because)
-        return lease.workspace
+        await self._openings.purge_unregistered(path)
 
     def stop_all(self) -> None:
         """Ask every workspace for its end, its data kept; the nursery of the workspaces says when that has come."""
-        for lease in self._leases.values():
-            if lease.workspace is not None:
-                lease.workspace.stop(purge=False)
+        self._openings.stop_all()
 
     # Releasing
 
@@ -269,26 +253,37 @@ class Registry:
         and is finished later.
         """
         lease = self.lease(registration_id)
+        while lease.release is None and (overlays := self._dependents(lease)):
+            if not force:
+                raise BaselineInUse(
+                    f"Worktrees still build on this primary checkout; release them first: {', '.join(overlays)}."
+                )
+            await self.release(overlays[0])
         if lease.release is None:
-            overlays = self.overlays_of(lease.registration.path) if self._is_last(lease) else []
-            if overlays and not force:
-                names = ", ".join(sorted(overlay.registration.id for overlay in overlays))
-                raise BaselineInUse(f"Worktrees still build on this primary checkout; release them first: {names}.")
-            for overlay in overlays:
-                await self.release(overlay.registration.id)
-        if lease.release is None:
-            self._begin_release(lease, purge=self._purges(lease.registration, purge))
+            if not self._book.holds(lease):
+                raise UnknownRegistration(f"The registration {registration_id} was released.")
+            self._begin_release(lease, purge=self._policy.purges(lease.registration, purge))
         assert lease.release is not None
         return await lease.release.result()
 
-    def _is_last(self, lease: Lease) -> bool:
-        return all(other is lease or other.release is not None for other in self.leases_of(lease.registration.path))
+    def _dependents(self, lease: Lease) -> list[str]:
+        """Return the ids of worktrees that would lose their baseline, those being accepted included."""
+        path = lease.registration.path
+        if any(other is not lease and other.release is None for other in self._book.of(path)):
+            return []
+        claimed = [
+            id_ for id_, (_, baseline) in self._claims.items() if baseline == path and self._book.get(id_) is None
+        ]
+        if claimed:
+            raise BaselineInUse(f"A worktree is just being registered on this primary checkout: {', '.join(claimed)}.")
+        return sorted(overlay.registration.id for overlay in self._book.overlays_of(path))
 
-    def _purges(self, registration: Registration, wish: bool | None) -> bool:
-        for choice in (wish, registration.purge_on_release):
-            if choice is not None:
-                return choice
-        return registration.baseline_path is not None and self._policy.purge_worktrees
+    async def resume_releases(self) -> None:
+        """Begin anew the releases that were begun and could not be finished; they run on by themselves."""
+        await trio.lowlevel.checkpoint()
+        for lease in self.leases():
+            if lease.registration.lifecycle is Lifecycle.RELEASING and lease.release is None:
+                self._begin_release(lease, purge=lease.registration.purge is not False)
 
     def _begin_release(self, lease: Lease, *, purge: bool) -> None:
         lease.release = Release()
@@ -299,51 +294,42 @@ class Registry:
     async def _run_release(self, lease: Lease, release: Release) -> None:
         try:
             release.receipt = await self._carry_out(lease)
-        except SemindexError as error:
-            # The registration stays "releasing"; whoever asks next, or the next start, carries on.
-            release.error = error
-            lease.release = None
-            logger.warning("release of %s: %s", lease.registration.id, error)
+        except* SemindexError as group:
+            release.error = first_of(group)
+        except* Exception:
+            logger.exception("release of %s failed", lease.registration.id)
+            release.error = SemindexError("The release failed in an unexpected way; the log says more.")
         finally:
+            if release.error is not None:
+                # The registration stays "releasing"; the janitor, whoever asks next, or the next start carries on.
+                logger.warning("release of %s: %s", lease.registration.id, release.error)
+                lease.release = None
             release.done.set()
             self.changes.bump()
 
     async def _carry_out(self, lease: Lease) -> Receipt:
         registration, began = lease.registration, trio.current_time()
-        purge = registration.purge is not False
-        await self._state.registrations.set_lifecycle(registration.id, Lifecycle.RELEASING, purge)
-        async with self._exclusive(registration.path):
-            workspace = lease.workspace
-            is_last = all(other is lease for other in self.leases_of(registration.path))
-            points = size = drained = cancelled = 0
-            if is_last and workspace is not None:
-                points, size = workspace.index.table.chunks, workspace.stored_bytes()
-                before = len(workspace.index.queue)
-                workspace.stop(purge=purge)
-                await workspace.closed.wait()
-                cancelled = len(workspace.index.queue)
-                drained = before - cancelled
-            if is_last and purge and not (workspace is not None and workspace.purged):
-                await self._purge(registration.path)
-            retained = None
+        path, purge = registration.path, registration.purge is not False
+        async with self._openings.exclusive(path):
+            await self._state.registrations.set_lifecycle(registration.id, Lifecycle.RELEASING, purge)
+            is_last = all(other is lease for other in self._book.of(path))
+            workspace, points, size, before, retained = lease.workspace, 0, 0, 0, None
+            if is_last:
+                if workspace is not None:
+                    points, size = workspace.index.table.chunks, workspace.stored_bytes()
+                    before = len(workspace.index.queue)
+                await self._openings.close(path, "The registration is being released.", purge=purge)
             if is_last and not purge:
-                now = datetime.now(UTC)
-                retained = Retained(registration.path, registration.baseline_path, now, self._policy.ttl)
+                retained = Retained(path, registration.baseline_path, datetime.now(UTC), self._policy.ttl)
             await self._state.registrations.delete(registration.id, retained)
-            del self._leases[registration.id]
-        purged = is_last and purge
-        duration = timedelta(seconds=trio.current_time() - began)
+            self._book.remove(lease)
+        cancelled = len(workspace.index.queue) if is_last and workspace is not None else 0
         return Receipt(
-            registration.id, purged, points if purged else 0, size if purged else 0, drained, cancelled, duration
+            registration.id,
+            purged=is_last and purge,
+            points=points if purge else 0,
+            bytes=size if purge else 0,
+            drained=before - cancelled,
+            cancelled=cancelled,
+            duration=timedelta(seconds=trio.current_time() - began),
         )
-
-    @asynccontextmanager
-    async def _exclusive(self, path: str) -> AsyncIterator[None]:
-        """Let one task at a time open or close the workspace of a path."""
-        lock = self._locks.setdefault(path, trio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._locks.pop(path, None)
