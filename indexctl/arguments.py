@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--path", required=True, metavar="DIR", help="the workspace, usually a repository or a worktree")
     one.add_argument("--baseline", metavar="DIR", help="the primary checkout of a worktree (default: as git knows it)")
     one.add_argument("--force", action="store_true", help="allow even the home directory or the whole machine")
+    one.add_argument("--adopt", action="store_true", help="take over an index that another cell or Kilo Code has made")
     _add_wait(one, "wait until it is indexed")
 
     one = add("status", commands.status, "show how a registration stands")

@@ -30,8 +30,7 @@ def register(client: Client, arguments: argparse.Namespace) -> Result:
     body: Json = {"path": _absolute(arguments.path)}
     if arguments.baseline is not None:
         body["baselinePath"] = _absolute(arguments.baseline)
-    if arguments.force:
-        body["force"] = True
+    body |= {name: True for name in ("force", "adopt") if getattr(arguments, name)}
     status = client.call("PUT", route("registrations", arguments.id), body=body, needs=("id", "state"))
     return Result("registration", waiting.until_indexed(client, arguments.id) if arguments.wait else status)
 

@@ -62,7 +62,7 @@ class ListenConfig(Section):
 class EndpointConfig(Section):
     """An OpenAI-compatible embedding endpoint."""
 
-    base_url: AnyUrl = Field(description="what comes before `/embeddings`")
+    base_url: AnyUrl = Field(repr=False, description="what comes before `/embeddings`")
     api_key: SecretStr | None = Field(None, description="overridden by the secret variable")
     max_concurrency: int = Field(4, ge=1, le=64, description="requests of the whole cell at the same time")
     request_timeout_ms: int = Field(60_000, ge=100, description="for one request")
@@ -71,10 +71,12 @@ class EndpointConfig(Section):
 class QdrantConfig(Section):
     """A Qdrant server."""
 
-    url: str = Field(min_length=1, description="where the server is")
+    url: str = Field(min_length=1, repr=False, description="where the server is")
     api_key: SecretStr | None = Field(None, description="overridden by the secret variable")
-    timeout_ms: int = Field(30_000, ge=100, description="for one request")
+    timeout_ms: int = Field(30_000, ge=100, description="for one call with all of its tries")
     max_concurrency: int = Field(8, ge=1, le=64, description="requests at the same time")
+    hnsw_m: int = Field(16, ge=4, le=128, description="links of each point in the search structure")
+    hnsw_ef_construct: int = Field(100, ge=4, le=2048, description="points that are looked at for them")
 
 
 class IndexingConfig(Section):
@@ -107,6 +109,9 @@ class IndexingConfig(Section):
     query_prefix: str | None = Field(None, description="put before queries; default: the model's own")
     document_prefix: str | None = Field(None, description="put before chunks; default: the model's own")
     debounce_ms: int = Field(150, ge=0, le=60_000, description="quiet time after an edit before it is looked at")
+    adopt_cache_directory: AbsolutePath | None = Field(
+        None, description="where the reference engine's `roo-index-cache-*.json` lie; default: `cacheDirectory`"
+    )
     cache_max_bytes: int = Field(2 * 1024**3, ge=0, description="largest size of the embedding cache")
 
     @field_validator("file_extensions")

@@ -13,6 +13,7 @@ from enum import StrEnum
 import trio
 from attrs import define, field, frozen
 
+from semindex.engine.revision import Revision
 from semindex.model.errors import InvalidInput, SemindexError, Starting
 from semindex.model.ids import collection_name
 from semindex.model.places import Presence
@@ -29,6 +30,8 @@ ORPHAN_GRACE = 600.0
 """Seconds for which something has to be an orphan before it is collected."""
 LOOK_INTERVAL = 10.0
 """Seconds between two looks at the registered directories."""
+RELEASE_INTERVAL = 10.0
+"""Seconds between two tries of a release that could not be finished."""
 ABSENCE_GRACE = 60.0
 """Seconds for which a directory has to be absent before it counts as deleted (service page, section 6)."""
 
@@ -73,6 +76,15 @@ class Janitor:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_repeat, self.collect, COLLECT_INTERVAL)
             nursery.start_soon(_repeat, self.look_at_directories, LOOK_INTERVAL)
+            nursery.start_soon(_repeat, self.registry.resume_releases, RELEASE_INTERVAL)
+
+    async def wake_after_each(self, recoveries: Revision) -> None:
+        """Have every workspace that has failed try again as soon as a dependency has recovered."""
+        while True:
+            await recoveries.beyond(recoveries.value)
+            for lease in self.registry.leases():
+                if lease.workspace is not None:
+                    lease.workspace.retry()
 
     # Orphans
 

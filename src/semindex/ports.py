@@ -4,7 +4,7 @@ An adapter translates foreign exceptions to :mod:`semindex.model.errors` and not
 port has an in-memory twin and one conformance suite that the twin and the real adapters pass.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from semindex.core.eligibility import Verdict
 from semindex.model.chunks import ChunkedFile, FileProblem, Signature, UnchangedFile
+from semindex.model.errors import SemindexError
 from semindex.model.places import Place, Sighting
 from semindex.model.points import Hit, Payload
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile, Role
@@ -22,6 +23,14 @@ from semindex.model.status import FileRecord
 
 Vectors = NDArray[np.float32]
 """Shape [n, dimension], or [dimension] for a single vector; rows have length 1 unless a docstring says otherwise."""
+
+
+TryFailed = Callable[[SemindexError, float], None]
+"""Told by an adapter of a try that failed and how many seconds it took, before the call is tried again."""
+
+
+def ignore_failure(error: SemindexError, seconds: float) -> None:
+    """Take no note of a try that failed."""
 
 
 class Embedder(Protocol):

@@ -5,8 +5,10 @@ chunker pool, then the embedding scheduler, then the workspaces, which drain whi
 """
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -20,7 +22,7 @@ from semindex.cell.searches import SearchDefaults, Searches
 from semindex.cell.tokens import SearchTokens
 from semindex.config import CellConfig
 from semindex.core.eligibility import FileTypes
-from semindex.embedders.static import StaticEmbedder
+from semindex.embedders.factory import concurrency_of, open_embedder
 from semindex.engine.collection import purge_collection
 from semindex.engine.indexer import Tools
 from semindex.engine.revision import Revision
@@ -32,7 +34,6 @@ from semindex.files.watching.source import open_event_source
 from semindex.janitor import Janitor
 from semindex.leasing import Policy
 from semindex.model.errors import (
-    ConfigurationError,
     EmbedderUnavailable,
     PathRefused,
     StateUnwritable,
@@ -44,12 +45,14 @@ from semindex.observe.calls import observed
 from semindex.observe.health import DependencyHealth
 from semindex.observe.metrics import Metrics
 from semindex.parsing.pool import open_chunker_pool
-from semindex.ports import CellState, ChunkerPool, Embedder, EventSource, VectorStore
+from semindex.ports import CellState, ChunkerPool, EventSource, VectorStore
 from semindex.registry import Registry
+from semindex.secrets import EMBEDDER_API_KEY, QDRANT_API_KEY, read_secret
 from semindex.state.cell_directory import CellDirectory
 from semindex.state.cell_state import open_cell_state
 from semindex.state.embedding_cache import open_embedding_cache
-from semindex.stores.edge import open_edge_store
+from semindex.state.reference_cache import read_reference_cache
+from semindex.stores.factory import open_vector_store
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +60,8 @@ VECTORS = "vectors"
 """Directory of the embedded vector store, in the state directory."""
 FILE_THREADS = 4
 """Threads of the whole cell that walk, read and hash."""
+PURGE_GRACE = 10.0
+"""Seconds for deleting the data of a workspace that does not run."""
 SHUTDOWN_MARGIN = 0.5
 """Seconds beyond its graces after which an orderly end is cut."""
 
@@ -102,6 +107,12 @@ class WorkspaceMaker:
             limits=Limits(drain_grace=self.config.shutdown.drain_grace_ms / 1000, quiet=indexing.debounce_ms / 1000),
             events=self.events,
             changes=self.changes,
+            reference_hashes=partial(
+                read_reference_cache,
+                indexing.adopt_cache_directory or self.config.cache_directory,
+                root,
+                self.file_threads,
+            ),
         )
         workspace.index.queue.edit_settled = self.edit_settled
         await self.nursery.start(workspace.run)
@@ -109,23 +120,10 @@ class WorkspaceMaker:
 
     async def purge(self, root: str) -> None:
         """Delete what is stored for a canonical path. Raises StoreUnavailable if that cannot be done now."""
-        await purge_collection(self.store, self.state.ledger(root), collection_name(root), self.state.cell_id)
-
-
-@asynccontextmanager
-async def open_store(config: CellConfig, directory: Path) -> AsyncIterator[VectorStore]:
-    """Open the vector store that a cell is configured for; an embedded one keeps its files in the directory."""
-    if config.indexing.uses_qdrant:
-        raise ConfigurationError('This version has no adapter for a Qdrant server; use the vectorStore "embedded".')
-    async with open_edge_store(directory) as store:
-        yield store
-
-
-async def load_embedder(config: CellConfig) -> Embedder:
-    """Return the embedder that a cell is configured for."""
-    if config.indexing.uses_endpoint:
-        raise ConfigurationError('This version has no adapter for an endpoint; use the provider "embedded".')
-    return await StaticEmbedder.load()
+        with trio.move_on_after(PURGE_GRACE):
+            await purge_collection(self.store, self.state.ledger(root), collection_name(root), self.state.cell_id)
+            return
+        raise StoreUnavailable(f"Deleting the data took longer than {PURGE_GRACE:g} seconds.")
 
 
 @asynccontextmanager
@@ -147,15 +145,26 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
         cache = await stack.enter_async_context(
             open_embedding_cache(config.cache_directory / "embeddings.sqlite", config.indexing.cache_max_bytes)
         )
-        vectors = await stack.enter_async_context(open_store(config, config.state_directory / VECTORS))
+        vectors = await stack.enter_async_context(
+            open_vector_store(
+                config.indexing,
+                config.state_directory / VECTORS,
+                read_secret(QDRANT_API_KEY, os.environ),
+                store_health.try_failed,
+            )
+        )
         store = observed(vectors, store_health, metrics.storing)
         pool = await stack.enter_async_context(open_chunker_pool(config.workers))
         events = await stack.enter_async_context(open_event_source(overflowed=metrics.overflowed))
-        embedder = observed(await load_embedder(config), embedder_health, metrics.embedding)
-        scheduler = EmbeddingScheduler(embedder, cache)
+        model = await stack.enter_async_context(
+            open_embedder(config.indexing, read_secret(EMBEDDER_API_KEY, os.environ), embedder_health.try_failed)
+        )
+        embedder = observed(model, embedder_health, metrics.embedding)
+        scheduler = EmbeddingScheduler(embedder, cache, concurrency=concurrency_of(config.indexing))
         async with trio.open_nursery() as services:
             await services.start(scheduler.run)
-            services.start_soon(embedder_health.probe_while_failing, lambda: embedder.embed(["probe"], Role.QUERY))
+            probe = partial(embedder.embed, ["probe"], Role.QUERY)
+            services.start_soon(partial(embedder_health.probe_while_failing, probe, at_first=True))
             services.start_soon(store_health.probe_while_failing, store.collections)
             async with trio.open_nursery() as workspaces:
                 maker = WorkspaceMaker(
@@ -198,6 +207,8 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                 )
                 async with trio.open_nursery() as housekeeping:
                     housekeeping.start_soon(cell.janitor.run)
+                    for dependency in (embedder_health, store_health):
+                        housekeeping.start_soon(cell.janitor.wake_after_each, dependency.recoveries)
                     yield cell
                     housekeeping.cancel_scope.cancel(reason="the cell is closed")
                 cell.begin_stopping()

@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-import semindex.service
+import semindex.stores.edge
 from semindex.ports import VectorStore
 from semindex.state.ledger import SqliteLedger
 from semindex.stores.edge import open_edge_store
@@ -57,7 +57,7 @@ async def main() -> None:
     """Index the tree, and print what the store holds if that comes to an end."""
     home, tree = Path(sys.argv[1]), Path(sys.argv[2])
     if len(sys.argv) > 3:
-        vars(semindex.service)["open_edge_store"] = doomed_store
+        vars(semindex.stores.edge)["open_edge_store"] = doomed_store
         if POINTS[sys.argv[3]] == "apply":
             doomed = dying_after(SqliteLedger.apply, int(sys.argv[4]))
             setattr(SqliteLedger, POINTS[sys.argv[3]], doomed)

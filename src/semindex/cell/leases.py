@@ -34,10 +34,12 @@ class Leases:
         project_id: str | None = None,
         workspace_id: str | None = None,
         force: bool = False,
+        adopt: bool = False,
     ) -> RegistrationStatus:
         """Register a workspace; a git worktree finds its registered primary checkout by itself.
 
-        ``force`` allows the home directory and ``/``. Raises InvalidInput, PathRefused, OutsideRoots, Conflict and its
+        ``force`` allows the home directory and ``/``; ``adopt`` takes over a collection that another cell or the reference
+        engine has made, also by repeating a registration. Raises InvalidInput, PathRefused, OutsideRoots, Conflict and its
         kinds, TooManyRegistrations, Starting.
         """
         place = await self.places.registrable(path, force=force)
@@ -51,7 +53,10 @@ class Leases:
             project_id=project_id,
             workspace_id=workspace_id,
         )
-        return self.status_of(await self.registry.register(wanted))
+        lease = await self.registry.register(wanted)
+        if adopt and lease.workspace is not None:
+            lease.workspace.adopt()
+        return self.status_of(lease)
 
     async def release(self, registration_id: str, *, purge: bool | None = None, force: bool = False) -> Receipt:
         """Release a registration; see :meth:`semindex.registry.Registry.release`."""

@@ -21,6 +21,7 @@ from semindex.commands.configured import Configured
 from semindex.config import CellConfig
 from semindex.core.eligibility import EXCLUDED_DIRECTORIES
 from semindex.core.filetypes import GRAMMARS
+from semindex.embedders.factory import open_embedder
 from semindex.http.listener import bind_tcp, bind_unix
 from semindex.model.errors import SemindexError, leaves
 from semindex.model.ids import point_id, sha256_hex
@@ -29,8 +30,8 @@ from semindex.model.profiles import Role
 from semindex.parsing import grammars
 from semindex.secret_files import read_private
 from semindex.secrets import EMBEDDER_API_KEY, QDRANT_API_KEY, read_secret, token_files
-from semindex.service import load_embedder, open_store
 from semindex.state.cell_directory import holder_of
+from semindex.stores.factory import open_vector_store
 
 OLDEST_PYTHON = (3, 11)
 LITTLE_SPACE, NO_SPACE = 2 << 30, 200 << 20
@@ -158,7 +159,8 @@ async def _store(chosen: Configured) -> tuple[Verdict, str]:
     }
     vector = np.eye(1, 8, dtype=np.float32)
     with TemporaryDirectory() as scratch:
-        async with open_store(chosen.config, Path(scratch)) as store:
+        key = read_secret(QDRANT_API_KEY, os.environ)
+        async with open_vector_store(chosen.config.indexing, Path(scratch), key) as store:
             await store.create(name, 8)
             began = trio.current_time()  # after an embedded one has started
             try:
@@ -173,10 +175,10 @@ async def _store(chosen: Configured) -> tuple[Verdict, str]:
 
 
 async def _embedder(chosen: Configured) -> tuple[Verdict, str]:
-    embedder = await load_embedder(chosen.config)
-    began = trio.current_time()
-    vectors = await embedder.embed(["where is the configuration read?"], Role.QUERY)
-    profile = embedder.profile
+    async with open_embedder(chosen.config.indexing, read_secret(EMBEDDER_API_KEY, os.environ)) as embedder:
+        began = trio.current_time()
+        vectors = await embedder.embed(["where is the configuration read?"], Role.QUERY)
+        profile = embedder.profile
     if vectors.shape != (1, profile.dimension):
         return Verdict.FAIL, f"The embedder answers with {vectors.shape[-1]} components, not {profile.dimension}."
     return Verdict.OK, f"{profile.model} answers in {_ms(began)} with {profile.dimension} components."

@@ -23,10 +23,10 @@ from semindex.embedders.endpoint import (
     refusal,
     request_body,
 )
-from semindex.embedders.patience import Failed, Patience, retry_after
+from semindex.embedders.patience import Patience, retry_after
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable
 from semindex.model.profiles import EmbeddingProfile, Role
-from semindex.ports import Vectors
+from semindex.ports import TryFailed, Vectors, ignore_failure
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ async def open_endpoint_embedder(
     concurrency: int,
     request_timeout: float,
     tries: int,
-    failed: Failed = lambda _error, _seconds: None,
+    failed: TryFailed = ignore_failure,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[OpenAICompatibleEmbedder]:
     """Open the embedder of an endpoint; nothing is sent yet. ``transport`` instead of sockets.

@@ -11,7 +11,7 @@ from typing import TypeVar
 import trio
 
 from semindex.embedders.endpoint import Passing, RateLimited
-from semindex.model.errors import SemindexError
+from semindex.ports import TryFailed
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -22,14 +22,11 @@ RATE_PAUSE, LONGEST_RATE_PAUSE = 5.0, 300.0
 """Seconds for which a rate limit closes the gate where the server names no time: doubling from the first to the longest."""
 RATE_TRIES = 3
 
-Failed = Callable[[SemindexError, float], None]
-"""Told of every try that failed and will be repeated, and how many seconds it took."""
-
 
 class Patience:
     """Decides when a request is sent and whether it is sent again, for all requests of the cell together."""
 
-    def __init__(self, *, concurrency: int, tries: int, failed: Failed) -> None:
+    def __init__(self, *, concurrency: int, tries: int, failed: TryFailed) -> None:
         """``tries`` bounds how often a passing failure is tried in all."""
         self._slots = trio.CapacityLimiter(concurrency)
         self._tries = tries

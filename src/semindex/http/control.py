@@ -92,6 +92,7 @@ class ControlApi:
             project_id=wanted.project_id or None,
             workspace_id=wanted.workspace_id or None,
             force=wanted.force,
+            adopt=wanted.adopt,
         )
         return wire.registration(status)
 

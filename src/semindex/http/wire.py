@@ -52,6 +52,7 @@ class RegistrationRequest(Request):
     workspace_id: Annotated[str, Field(max_length=256)] = ""
     purge_on_release: bool | None = None
     force: bool = False
+    adopt: bool = False
 
 
 class SearchFields(Request):

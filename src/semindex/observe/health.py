@@ -7,6 +7,7 @@ from datetime import datetime
 import trio
 
 from semindex.engine.condition import utc_now
+from semindex.engine.revision import Revision
 from semindex.model.answers import DependencyStatus
 from semindex.model.errors import SemindexError
 from semindex.observe.calls import Call
@@ -32,6 +33,8 @@ class DependencyHealth:
         self._changed = changed
         self._clock = clock
         self._failing = trio.Event()
+        self.recoveries = Revision()
+        """Counts how often calls succeeded again after some had failed."""
         self.status = DependencyStatus(reachable=True)
 
     def __call__(self, call: Call) -> None:
@@ -45,17 +48,31 @@ class DependencyHealth:
             self._failing.set()
         elif not was_reachable:
             self._failing = trio.Event()
+            self.recoveries.bump()
         if reachable != was_reachable:
             self._changed()
 
-    async def probe_while_failing(self, probe: Callable[[], Awaitable[object]]) -> None:
-        """Call ``probe`` again and again while calls fail; it goes through the observed port, which tells how it ended."""
+    def try_failed(self, error: SemindexError, seconds: float) -> None:
+        """Take note of a try that an adapter repeats: the call it belongs to may be long in coming to its end."""
+        self(Call("", (), seconds, error))
+
+    async def probe_while_failing(self, probe: Callable[[], Awaitable[object]], *, at_first: bool = False) -> None:
+        """Call ``probe`` again and again while calls fail, and with ``at_first`` once before anything is known.
+
+        It goes through the observed port, which tells how it ended.
+        """
+        if at_first:
+            await _carry_out(probe)
         while True:
             await self._failing.wait()
             await trio.sleep(PROBE_PAUSE)
             if not self.status.reachable:
-                with trio.move_on_after(PROBE_TIMEOUT), suppress(Exception):
-                    await probe()
+                await _carry_out(probe)
+
+
+async def _carry_out(probe: Callable[[], Awaitable[object]]) -> None:
+    with trio.move_on_after(PROBE_TIMEOUT), suppress(Exception):
+        await probe()
 
 
 def _told(error: Exception | None) -> str:

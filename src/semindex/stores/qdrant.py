@@ -21,7 +21,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from semindex.model.errors import CollectionMissing, StoreRejected
 from semindex.model.ids import METADATA_POINT_ID
 from semindex.model.points import INDEXED_SEGMENTS, METADATA_TYPE, Hit, Payload
-from semindex.ports import CollectionInfo, StoredTexts, Vectors
+from semindex.ports import CollectionInfo, StoredTexts, TryFailed, Vectors, ignore_failure
 from semindex.stores.checks import (
     check_dimension,
     check_ids,
@@ -45,7 +45,6 @@ from semindex.stores.qdrant_calls import (
     Answered,
     Attempts,
     CollectionExists,
-    Failed,
     RequestTooLarge,
     ServerUrl,
     Unanswered,
@@ -320,7 +319,7 @@ async def open_qdrant_store(
     concurrency: int,
     hnsw_m: int = HNSW_M,
     hnsw_ef_construct: int = HNSW_EF_CONSTRUCT,
-    failed: Failed = lambda _error, _seconds: None,
+    failed: TryFailed = ignore_failure,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[QdrantVectorStore]:
     """Open the store of a server; nothing is sent yet. ``call_timeout`` in seconds; ``transport`` instead of sockets."""

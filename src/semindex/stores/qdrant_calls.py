@@ -14,6 +14,7 @@ import trio
 from attrs import frozen
 
 from semindex.model.errors import CollectionMissing, ConfigurationError, SemindexError, StoreRejected, StoreUnavailable
+from semindex.ports import TryFailed
 
 T = TypeVar("T")
 
@@ -24,9 +25,6 @@ DEFAULT_URL = "http://localhost:6333"
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN = 300
 """Characters of a server's own message that are passed on."""
-
-Failed = Callable[[SemindexError, float], None]
-"""Told of every try that failed, and how many seconds it took, before the call is tried again or given up."""
 
 
 @frozen
@@ -49,11 +47,11 @@ def parse_url(url: str) -> ServerUrl:
     Raises ConfigurationError.
     """
     text = url.strip() or DEFAULT_URL
-    parts = urlsplit(text if "://" in text else f"http://{text}")
     try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        host = port = None
+        host, port, parts = None, None, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigurationError("indexing.qdrant.url is no URL of a server; write it like http://127.0.0.1:6333.")
     if "@" in parts.netloc:
@@ -89,7 +87,7 @@ class RequestTooLarge(StoreRejected):
 class Attempts:
     """Carries out the calls of one store: so many at the same time, each within a limit, and again where that may help."""
 
-    def __init__(self, server: ServerUrl, *, call_timeout: float, concurrency: int, failed: Failed) -> None:
+    def __init__(self, server: ServerUrl, *, call_timeout: float, concurrency: int, failed: TryFailed) -> None:
         """``call_timeout`` in seconds, for a call with all of its tries and the waiting for its turn."""
         self._server = server
         self._call_timeout = call_timeout
@@ -124,8 +122,6 @@ class Attempts:
                 self._failed(trouble, trio.current_time() - began)
                 trouble = StoreUnavailable(limit)
                 await trio.sleep(pause)
-        if isinstance(trouble, StoreUnavailable):
-            self._failed(trouble, trio.current_time() - began)
         raise trouble
 
     def _refusal(self, error: Answered, collection: str) -> SemindexError:

@@ -52,8 +52,8 @@ class QdrantDouble:
         engine = importlib.metadata.version("qdrant-edge-py")
         self._shards = Shards(Settings(str(directory / "shards"), engine, [*INDEXED_KEYS], 16, 100))
         self._file = directory / "collections.json"
-        self._created: dict[str, Json] = json.loads(self._file.read_text()) if self._file.exists() else {}
-        """What each collection was created with, and under ``indexes`` the keys that clients made indexes for."""
+        self.created: dict[str, Json] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        """What each collection was created with and under ``indexes`` the keys that clients made indexes for."""
         self._api_key = api_key
         self._strict = strict
         one = "/collections/{name}"
@@ -116,10 +116,10 @@ class QdrantDouble:
     # Collections
 
     def _names(self, _: str, __: Json) -> Json:
-        return {"collections": [{"name": name} for name in self._created]}
+        return {"collections": [{"name": name} for name in self.created]}
 
     def _create(self, name: str, body: Json) -> bool:
-        if name in self._created:
+        if name in self.created:
             raise Refusal(409, f"Wrong input: Collection `{name}` already exists!")
         size = body.get("vectors", {}).get("size")
         if not isinstance(size, int) or not 1 <= size <= 65536:
@@ -164,7 +164,7 @@ class QdrantDouble:
         }
 
     def _drop(self, name: str, _: Json) -> bool:
-        existed = self._created.pop(name, None) is not None
+        existed = self.created.pop(name, None) is not None
         self._shards.drop(name)
         self._save()
         return existed
@@ -258,9 +258,9 @@ class QdrantDouble:
     # Rules
 
     def _find(self, name: str) -> Json:
-        if name not in self._created:
+        if name not in self.created:
             raise Refusal(404, f"Not found: Collection `{name}` doesn't exist!")
-        return self._created[name]
+        return self.created[name]
 
     def _matching(self, name: str, body: Json) -> Mapping[str, Any]:
         matching: Mapping[str, Any] = body.get("filter") or ANYTHING
@@ -269,7 +269,7 @@ class QdrantDouble:
         return matching
 
     def _check_filter(self, name: str, matching: Mapping[str, Any]) -> None:
-        missing = next((key for key in _keys(matching) if key not in self._created[name]["indexes"]), None)
+        missing = next((key for key in _keys(matching) if key not in self.created[name]["indexes"]), None)
         if self._strict and missing is not None:
             raise Refusal(
                 400,
@@ -278,11 +278,11 @@ class QdrantDouble:
             )
 
     def _keep(self, name: str, created: Json) -> None:
-        self._created[name] = created
+        self.created[name] = created
         self._save()
 
     def _save(self) -> None:
-        self._file.write_text(json.dumps(self._created))
+        self._file.write_text(json.dumps(self.created))
 
 
 def _done() -> Json:
