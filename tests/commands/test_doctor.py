@@ -37,7 +37,10 @@ def config(tmp_path: Path) -> CellConfig:
 
 async def found(name: str, config: CellConfig) -> tuple[Verdict, str]:
     """The finding of one check."""
-    return await CHECKS[name](Configured(config, has_file=False, roots=()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "CHECKS", {name: CHECKS[name]})
+        [finding] = await examine(Configured(config, has_file=False, roots=()))
+    return finding.verdict, finding.message
 
 
 def test_everything_is_checked_and_nothing_is_changed(
@@ -79,16 +82,9 @@ async def test_a_secret_file_that_others_may_read_fails(config: CellConfig, monk
     token.write_text("a token of some length")
     token.chmod(0o644)
 
-    [finding] = await only("secrets", config)
+    verdict, message = await found("secrets", config)
 
-    assert (finding.verdict, f"chmod 600 {token}" in finding.message) == (FAIL, True)
-
-
-async def only(name: str, config: CellConfig) -> list[checks.Finding]:
-    """What a whole run finds if it consists of one check."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checks, "CHECKS", {name: CHECKS[name]})
-        return await examine(Configured(config, has_file=False, roots=()))
+    assert (verdict, f"chmod 600 {token}" in message) == (FAIL, True)
 
 
 async def test_a_state_directory_that_others_may_enter_fails(config: CellConfig) -> None:
@@ -152,8 +148,8 @@ async def test_a_port_that_is_taken_fails_unless_the_cell_itself_has_it(config: 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         config = config.model_copy(update={"listen": ListenConfig(port=port)})
-        [finding] = await only("listening", config)
-        assert (finding.verdict, f"Port {port} cannot be listened on" in finding.message) == (FAIL, True)
+        verdict, message = await found("listening", config)
+        assert (verdict, f"Port {port} cannot be listened on" in message) == (FAIL, True)
 
         async with open_cell_directory(config.state_directory) as directory:
             await directory.announce(Phase.READY, "http://127.0.0.1:7790")
@@ -168,18 +164,14 @@ async def test_a_socket_is_tried_and_removed(config: CellConfig, tmp_path: Path)
     assert (await found("listening", config))[0] is OK
     assert not path.exists()
     path.write_text("something else")
-    [finding] = await only("listening", config)
-    assert (finding.verdict, finding.message) == (
-        FAIL,
-        f"{path} is not a socket; choose another path for listen.socket.",
-    )
+    assert await found("listening", config) == (FAIL, f"{path} is not a socket; choose another path for listen.socket.")
 
 
 async def hang(_chosen: Configured) -> tuple[Verdict, str]:
     await trio.sleep_forever()
 
 
-async def break_(_chosen: Configured) -> tuple[Verdict, str]:
+def break_(_chosen: Configured) -> tuple[Verdict, str]:
     raise FileNotFoundError(2, "No such file or directory", "/nowhere")
 
 

@@ -96,7 +96,7 @@ async def serving(application: ASGIApp, *, grace: float = 60.0) -> AsyncIterator
     try:
         async with trio.open_nursery() as nursery:
 
-            async def serve() -> None:
+            async def until_stopped() -> None:
                 await listener.run()
                 nursery.cancel_scope.cancel()
 
@@ -106,7 +106,7 @@ async def serving(application: ASGIApp, *, grace: float = 60.0) -> AsyncIterator
                 raise trio.TooSlowError
 
             nursery.start_soon(lose_patience)
-            nursery.start_soon(serve)
+            nursery.start_soon(until_stopped)
             yield server
             server.stop.set()
     finally:

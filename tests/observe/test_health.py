@@ -81,6 +81,7 @@ async def test_a_call_that_succeeds_meanwhile_saves_the_probe(autojump_clock: tr
     watched, probes = Watched(), list[float]()
 
     async def probe() -> None:
+        await trio.lowlevel.checkpoint()
         probes.append(trio.current_time())
 
     async with trio.open_nursery() as nursery:

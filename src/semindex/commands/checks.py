@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from enum import StrEnum
+from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,7 +61,9 @@ class Finding:
     message: str
 
 
-Check = Callable[[Configured], Awaitable[tuple[Verdict, str]]]
+Result = tuple[Verdict, str]
+Check = Callable[[Configured], Result | Awaitable[Result]]
+"""Checks one thing; may raise SemindexError or OSError, whose message is then what is found."""
 
 
 async def examine(chosen: Configured) -> list[Finding]:
@@ -73,13 +76,14 @@ async def _carry_out(name: str, check: Check, chosen: Configured) -> Finding:
     with trio.move_on_after(PATIENCE):
         # The starred form: errors come alone, or in the groups that nurseries raise.
         try:
-            verdict, message = await check(chosen)
+            result = check(chosen)
+            verdict, message = await result if isawaitable(result) else result
         except* (SemindexError, OSError) as group:
             message = str(next(leaves(group)))
     return Finding(name, verdict, message)
 
 
-async def _python(_: Configured) -> tuple[Verdict, str]:
+def _python(_: Configured) -> Result:
     version = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}"
     if sys.version_info < OLDEST_PYTHON:
         return Verdict.FAIL, f"{version} is too old; use 3.11 or newer."
@@ -88,7 +92,7 @@ async def _python(_: Configured) -> tuple[Verdict, str]:
     return Verdict.OK, version
 
 
-async def _configuration(chosen: Configured) -> tuple[Verdict, str]:
+def _configuration(chosen: Configured) -> Result:
     missing = [str(root) for root in chosen.config.allowed_roots if not root.is_dir()]
     if missing:
         return (
@@ -99,7 +103,7 @@ async def _configuration(chosen: Configured) -> tuple[Verdict, str]:
     return Verdict.OK, f"{source}; {len(chosen.config.allowed_roots)} roots."
 
 
-async def _secrets(chosen: Configured) -> tuple[Verdict, str]:
+def _secrets(chosen: Configured) -> Result:
     for variable in (QDRANT_API_KEY, EMBEDDER_API_KEY):
         read_secret(variable, os.environ)
     if chosen.tokens() is not None:
@@ -110,7 +114,7 @@ async def _secrets(chosen: Configured) -> tuple[Verdict, str]:
     return Verdict.OK, "The cell's own token files are private." if files else "Tokens will be made at the first start."
 
 
-async def _state_directory(chosen: Configured) -> tuple[Verdict, str]:
+def _state_directory(chosen: Configured) -> Result:
     directory = chosen.config.state_directory
     if directory.exists():
         status = directory.stat()
@@ -121,11 +125,11 @@ async def _state_directory(chosen: Configured) -> tuple[Verdict, str]:
     return _usable(directory)
 
 
-async def _cache_directory(chosen: Configured) -> tuple[Verdict, str]:
+def _cache_directory(chosen: Configured) -> Result:
     return _usable(chosen.config.cache_directory)
 
 
-def _usable(directory: Path) -> tuple[Verdict, str]:
+def _usable(directory: Path) -> Result:
     """Check a directory, or that it can be made: is it writable, and how much space is there?"""
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
@@ -137,14 +141,14 @@ def _usable(directory: Path) -> tuple[Verdict, str]:
     return Verdict.WARN if free < LITTLE_SPACE else Verdict.OK, message
 
 
-async def _grammars(_: Configured) -> tuple[Verdict, str]:
+async def _grammars(_: Configured) -> Result:
     problems = await trio.to_thread.run_sync(grammars.probe, limiter=trio.CapacityLimiter(1))
     if problems:
         return Verdict.FAIL, f"{next(iter(problems.values()))} Install semindex again. Missing: {', '.join(problems)}."
     return Verdict.OK, f"All {len(GRAMMARS)} grammars load."
 
 
-async def _store(chosen: Configured) -> tuple[Verdict, str]:
+async def _store(chosen: Configured) -> Result:
     """Write a point into a collection of its own, find it again, and delete the collection."""
     name, path = "ws-doctor", "doctor.txt"
     digest = sha256_hex(path)
@@ -167,14 +171,15 @@ async def _store(chosen: Configured) -> tuple[Verdict, str]:
                 await store.upsert(name, [point_id(digest)], vector, [payload])
                 hits = await store.search(name, vector[0], limit=1, min_score=0.5)
             finally:
-                await store.drop(name)
+                with trio.move_on_after(PATIENCE, shield=True):
+                    await store.drop(name)
     if [hit.file_path for hit in hits] != [path]:
         return Verdict.FAIL, "The vector store does not find what it was given; install semindex again."
     kind = "Qdrant server" if chosen.config.indexing.uses_qdrant else "embedded"
     return Verdict.OK, f"The vector store ({kind}) stores and finds in {_ms(began)}."
 
 
-async def _embedder(chosen: Configured) -> tuple[Verdict, str]:
+async def _embedder(chosen: Configured) -> Result:
     async with open_embedder(chosen.config.indexing, read_secret(EMBEDDER_API_KEY, os.environ)) as embedder:
         began = trio.current_time()
         vectors = await embedder.embed(["where is the configuration read?"], Role.QUERY)
@@ -184,7 +189,7 @@ async def _embedder(chosen: Configured) -> tuple[Verdict, str]:
     return Verdict.OK, f"{profile.model} answers in {_ms(began)} with {profile.dimension} components."
 
 
-async def _watching(chosen: Configured) -> tuple[Verdict, str]:
+async def _watching(chosen: Configured) -> Result:
     """Compare the kernel's limits with the number of directories; each needs a watch."""
     watches, instances = _inotify_limit("max_user_watches"), _inotify_limit("max_user_instances")
     if watches is None or instances is None:
@@ -223,7 +228,7 @@ def _directories(root: Path) -> Iterator[str]:
         names[:] = [name for name in names if name not in EXCLUDED_DIRECTORIES]
 
 
-async def _listening(chosen: Configured) -> tuple[Verdict, str]:
+def _listening(chosen: Configured) -> Result:
     listen, holder = chosen.config.listen, holder_of(chosen.config.state_directory)
     if holder is not None:
         return Verdict.OK, f"The cell is running: {holder}."
