@@ -17,6 +17,7 @@ import trio
 from semindex.embedders.endpoint import (
     Endpoint,
     Passing,
+    RateLimited,
     TooLarge,
     names_dimensions,
     read_vectors,
@@ -34,7 +35,7 @@ CONNECT_TIMEOUT = 10.0
 VALIDATION_TIMEOUT = 15.0
 """Seconds for the request that has to succeed before any other is made."""
 TRUST = 10.0
-"""Seconds for which an endpoint that answered the validation is not asked again whether it refuses everything."""
+"""Seconds for which an endpoint that has answered the validation is not asked again when it refuses a batch."""
 PROBE = "semindex"
 """The text of the validation."""
 SMALL_ANSWER = 64 * 1024
@@ -72,21 +73,36 @@ class OpenAICompatibleEmbedder:
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return unit vectors, shape [len(texts), dimension]; a query takes no longer than one request may.
 
-        A single text that the endpoint finds too large is cut to its first half and tried once more. EmbedderRejected is
-        raised only while the endpoint takes other texts.
+        A single text that the endpoint finds too large is cut to its first half. One that it refuses for another reason is
+        rejected only if it is refused again after the endpoint has taken another text. Once the endpoint was not available,
+        no text is sent before it has answered the validation.
         """
         if not texts:
             await trio.lowlevel.checkpoint()
             return np.empty((0, self.profile.dimension), np.float32)
         with trio.move_on_after(self._request_timeout if role is Role.QUERY else inf):
-            await self._validate(since=-inf)
             try:
-                return await self._send(texts)
-            except EmbedderRejected as error:
-                rejection = error
-            await self._validate(since=trio.current_time() - TRUST)
-            raise rejection
+                return await self._embed(texts)
+            except RateLimited:
+                raise
+            except EmbedderUnavailable:
+                self._validated_at = -inf
+                raise
         raise EmbedderUnavailable(self._too_slow(self._request_timeout))
+
+    async def _embed(self, texts: Sequence[str]) -> Vectors:
+        await self._validate(since=-inf)
+        try:
+            return await self._send(texts)
+        except TooLarge:
+            raise
+        except EmbedderRejected as error:
+            rejection = error
+        is_single = len(texts) == 1
+        await self._validate(since=trio.current_time() - (0 if is_single else TRUST))
+        if not is_single:
+            raise rejection
+        return await self._send(texts)
 
     async def _send(self, texts: Sequence[str]) -> Vectors:
         try:

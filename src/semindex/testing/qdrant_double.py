@@ -225,12 +225,12 @@ class QdrantDouble:
             raise Refusal(422, "Validation error in JSON body: [limit: value 0 invalid, must be 1 or larger]")
         if len(vector) != size:
             raise Refusal(400, f"Wrong input: Vector dimension error: expected dim: {size}, got {len(vector)}")
-        threshold = body.get("score_threshold")
-        hits = self._shards.get(name).query(
+        threshold, shard = body.get("score_threshold"), self._shards.get(name)
+        hits = shard.query(
             memoryview(array("f", vector)),
             self._matching(name, body),
             _fields(body.get("with_payload")),
-            body.get("limit", 10),
+            min(body.get("limit", 10), shard.count(ANYTHING) + 1),
             NO_THRESHOLD if threshold is None else threshold,
             (body.get("params") or {}).get("hnsw_ef") or 128,
             without="",
