@@ -17,6 +17,7 @@ from semindex.cell.cell import Cell
 from semindex.http import wire
 from semindex.http.errors import MethodNotAllowed, RequestError
 from semindex.http.requests import Query, body_of, while_connected
+from semindex.model.answers import RegistrationStatus
 from semindex.model.status import FileState
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -75,11 +76,12 @@ class ControlApi:
 
     async def _status(self, request: Request) -> wire.Json:
         await self._wait(request, Query(request, "wait", "since"))
-        return wire.service(await self._cell.status())
+        status = await self._cell.status()
+        return wire.service(status) | {"registrations": [self._shown(each) for each in status.registrations]}
 
     async def _list(self, request: Request) -> wire.Json:
         Query(request)
-        return {"registrations": [wire.registration(status) for status in self._cell.leases.statuses()]}
+        return {"registrations": [self._shown(status) for status in self._cell.leases.statuses()]}
 
     async def _register(self, request: Request) -> wire.Json:
         Query(request)
@@ -94,18 +96,22 @@ class ControlApi:
             force=wanted.force,
             adopt=wanted.adopt,
         )
-        return wire.registration(status)
+        return self._shown(status)
 
     async def _registration(self, request: Request) -> wire.Json:
         options = Query(request, "wait", "since")
         self._cell.leases.status(request.path_params["id"])
         await self._wait(request, options)
-        status = wire.registration(self._cell.leases.status(request.path_params["id"]))
-        operation = self._cell.operations.running(request.path_params["id"])
-        # An index that is about to be built anew or purged is not what somebody waits for, however complete it looks.
-        return wire.present(
-            status | {"operation": operation and wire.operation(operation), "revision": self._cell.revision}
-        )
+        status = self._cell.leases.status(request.path_params["id"])
+        return self._shown(status) | {"revision": self._cell.revision}
+
+    def _shown(self, status: RegistrationStatus) -> wire.Json:
+        """Return a registration with the operation that is under way for it.
+
+        An index that is about to be built anew or purged is not what somebody waits for, however complete it looks.
+        """
+        operation = self._cell.operations.running(status.registration.id)
+        return wire.registration(status) | wire.present({"operation": operation and wire.operation(operation)})
 
     async def _release(self, request: Request) -> wire.Json:
         options = Query(request, "purge", "force")
