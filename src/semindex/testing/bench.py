@@ -6,6 +6,7 @@ A :class:`Bench` is what outlives a process: working trees, collections, ledgers
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import trio
@@ -46,6 +47,8 @@ class Bench:
     ledgers: dict[str, dict[str, FileRecord]] = field(factory=dict)
     cell_id: str = "bench"
     events: EventSource | None = None
+    reference_hashes: dict[str, dict[str, str]] = field(factory=dict)
+    """By root: what the reference engine's cache file says."""
 
     def tree(self, root: str, **files: str) -> MemoryTree:
         """Return the working tree at a root, made on first use; ``files`` are written as ``<name>.py``."""
@@ -54,6 +57,11 @@ class Bench:
             tree.write(f"{name}.py", text)
         tree.advance(10)
         return tree
+
+    async def reference_hashes_of(self, root: str) -> dict[str, str]:
+        """Read the cache file of a root."""
+        await trio.lowlevel.checkpoint()
+        return self.reference_hashes.get(root, {})
 
     def sent(self, role: Role = Role.DOCUMENT) -> list[str]:
         """Return every text that was ever sent to the embedder."""
@@ -99,6 +107,7 @@ class Process:
             baseline=None if baseline is None else self.workspaces[baseline],
             limits=limits,
             events=self._bench.events,
+            reference_hashes=partial(self._bench.reference_hashes_of, root),
         )
         self.workspaces[root] = workspace
         await self.nursery.start(workspace.run)
