@@ -106,6 +106,7 @@ async def until_held(cell: Cell, count: int) -> None:
 
 async def test_agents_are_told_that_the_cell_is_ending(tmp_path: Path) -> None:
     async with opened(config_below(tmp_path, tmp_path)) as open_:
+        await restore(open_.cell)
         open_.cell.begin_stopping()
         response = await open_.http.post("/mcp", headers={"Authorization": AGENT}, json={})
 
