@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from semindex import __version__
-from semindex.commands import doctor, serve, try_
+from semindex.commands import chunks, doctor, serve, try_
 from semindex.model.errors import CellLocked, ConfigurationError, SemindexError, leaves
 
-COMMANDS: tuple[ModuleType, ...] = (serve, try_, doctor)
+COMMANDS: tuple[ModuleType, ...] = (serve, try_, doctor, chunks)
 
 REFUSED = 1
 MISUSED = 2

@@ -14,7 +14,7 @@ import trio
 from attrs import define, field, frozen
 
 from semindex.engine.revision import Revision
-from semindex.model.errors import InvalidInput, SemindexError, Starting
+from semindex.model.errors import InvalidInput, SemindexError, Starting, first_of
 from semindex.model.ids import collection_name
 from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
@@ -70,8 +70,9 @@ class Janitor:
     count: int = 0
     """Orphans that the last look found."""
 
-    async def run(self) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; what fails is logged and tried again at the next turn."""
+        task_status.started()
         await self.registry.restored.wait()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_repeat, self.collect, COLLECT_INTERVAL)
@@ -131,16 +132,21 @@ class Janitor:
         orphans = {orphan.name: orphan for orphan in await self.orphans()}
         self._seen = {name: self._seen.get(name, trio.current_time()) for name in orphans}
         for name, since in self._seen.items():
-            if trio.current_time() - since >= ORPHAN_GRACE:
+            if trio.current_time() - since < ORPHAN_GRACE:
+                continue
+            try:
                 await self._delete(orphans[name])
+            except SemindexError as error:
+                logger.warning("the orphaned %s %s stays for now: %s", orphans[name].kind, name, error)
+            else:
                 logger.info("the orphaned %s %s was collected", orphans[name].kind, name)
 
     async def _delete(self, orphan: Orphan) -> None:
-        # A registration may have claimed it since it was listed; between this look and the deletion nothing else runs.
-        owned = self.registry.paths()
-        if orphan.kind is OrphanKind.LEDGER and orphan.name not in owned:
-            await self.state.ledger(orphan.name).clear()
-        elif orphan.kind is OrphanKind.COLLECTION and orphan.name not in {collection_name(path) for path in owned}:
+        # A registration may have claimed it since it was listed. For a ledger the registry keeps the path shut meanwhile;
+        # the path of a collection cannot be told from its name, so that one drop is begun in the step of the look.
+        if orphan.kind is OrphanKind.LEDGER:
+            await self.registry.purge_unregistered(orphan.name)
+        elif orphan.name not in map(collection_name, self.registry.paths()):
             await self.store.drop(orphan.name)
 
     # Deleted directories
@@ -148,6 +154,9 @@ class Janitor:
     async def look_at_directories(self) -> None:
         """Retire registrations whose directory was deleted, and take back those whose directory is there again."""
         paths = {lease.registration.path: lease.registration.lifecycle for lease in self.registry.leases()}
+        for known in (self._devices, self._absent_since):
+            for path in known.keys() - paths.keys():
+                del known[path]
         for path, lifecycle in paths.items():
             sighting = await self.places.look(path)
             if sighting.presence is Presence.PRESENT and sighting.parent_device is not None:
@@ -172,5 +181,7 @@ async def _repeat(work: Callable[[], Awaitable[None]], interval: float) -> None:
         try:
             await work()
         except* SemindexError as group:
-            logger.warning("housekeeping: %s", group.exceptions[0])
+            logger.warning("housekeeping: %s", first_of(group))
+        except* Exception:
+            logger.exception("housekeeping failed; it is tried again")
         await trio.sleep(interval)

@@ -34,6 +34,7 @@ from semindex.files.watching.source import open_event_source
 from semindex.janitor import Janitor
 from semindex.leasing import Policy
 from semindex.model.errors import (
+    ChunkingFailed,
     EmbedderUnavailable,
     PathRefused,
     StateUnwritable,
@@ -44,7 +45,7 @@ from semindex.model.profiles import ChunkingProfile, Role
 from semindex.observe.calls import observed
 from semindex.observe.health import DependencyHealth
 from semindex.observe.metrics import Metrics
-from semindex.parsing.pool import open_chunker_pool
+from semindex.parsing.pool import ProcessChunkerPool, open_chunker_pool
 from semindex.ports import CellState, ChunkerPool, EventSource, VectorStore
 from semindex.registry import Registry
 from semindex.secrets import EMBEDDER_API_KEY, QDRANT_API_KEY, read_secret
@@ -114,7 +115,7 @@ class WorkspaceMaker:
                 self.file_threads,
             ),
         )
-        workspace.index.queue.edit_settled = self.edit_settled
+        workspace.index.edit_settled = self.edit_settled
         await self.nursery.start(workspace.run)
         return workspace
 
@@ -183,7 +184,9 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                 policy = Policy(
                     config.retention.worktree == "purge", config.retention.ttl, config.limits.max_registrations
                 )
-                registry = Registry(state, maker.start, maker.purge, policy, workspaces, changes)
+                registry = Registry(
+                    state, maker.start, maker.purge, policy, workspaces, changes, enabled=config.indexing.enabled
+                )
                 threshold = config.indexing.search_min_score
                 defaults = SearchDefaults(
                     scheduler.profile.default_min_score if threshold is None else threshold,
@@ -206,7 +209,8 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     metrics=metrics.text,
                 )
                 async with trio.open_nursery() as housekeeping:
-                    housekeeping.start_soon(cell.janitor.run)
+                    await housekeeping.start(cell.janitor.run)
+                    housekeeping.start_soon(_look_for_grammars, cell, pool)
                     for dependency in (embedder_health, store_health):
                         housekeeping.start_soon(cell.janitor.wake_after_each, dependency.recoveries)
                     yield cell
@@ -221,10 +225,20 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
 async def restore(cell: Cell) -> None:
     """Open what was registered in earlier runs."""
     await cell.operations.load()
-    await cell.search_tokens.load()
     await cell.leases.registry.restore()
+    await cell.search_tokens.load()
     cell.is_restored = True
     cell.changes.bump()
+
+
+async def _look_for_grammars(cell: Cell, pool: ProcessChunkerPool) -> None:
+    """Note which grammars cannot be loaded on this machine; that degrades the chunking of their files, and no more."""
+    try:
+        cell.missing_grammars = tuple(sorted(await pool.probe_grammars()))
+    except ChunkingFailed as error:
+        logger.warning("which grammars can be loaded is not known: %s", error)
+    if cell.missing_grammars:
+        cell.changes.bump()
 
 
 async def _canonical(places: LocalPlaces, root: Path) -> str:

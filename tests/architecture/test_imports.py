@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 from tests.architecture.checkout import ROOT, imported_names, modules, pins, project
 
 HELD_BY = {
-    "anyio": "semindex/parsing/",
     "inotify_simple": "semindex/files/",
     "prometheus_client": "semindex/observe/",
     "qdrant_client": "semindex/stores/",

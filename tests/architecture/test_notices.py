@@ -20,7 +20,7 @@ IN_OLDER_METADATA = {
 }
 """What distributions wrote before licence expressions: spelling → the SPDX expressions it may stand for."""
 
-READ_BY_HAND = {"hyperframe": "MIT", "libcst": "MIT AND PSF-2.0 AND Apache-2.0"}
+READ_BY_HAND = {"hyperframe": "MIT", "protobuf": "BSD-3-Clause", "libcst": "MIT AND PSF-2.0 AND Apache-2.0"}
 """Distributions whose metadata holds prose."""
 
 

@@ -34,8 +34,9 @@ async def test_paths_are_taken_in_the_order_of_their_first_mark_and_within_the_l
 
 
 async def test_the_age_of_each_edit_is_told_when_it_is_settled(autojump_clock: trio.testing.MockClock) -> None:
-    queue, ages = queue_of("old", priority=BACKFILL), list[float]()
-    queue.edit_settled = ages.append
+    ages = list[float]()
+    queue = WorkQueue(ages.append)
+    queue.mark("old", BACKFILL)
     queue.mark("edited", EDIT)
     await trio.sleep(3)
     await take(queue)

@@ -78,7 +78,8 @@ def test_the_page_lists_every_code_with_its_status() -> None:
     def kinds(kind: type[SemindexError]) -> Iterator[type[SemindexError]]:
         yield kind
         for inner in kind.__subclasses__():
-            yield from kinds(inner)
+            if "code" in vars(inner):  # a kind that only its own adapter tells apart has its parent's code
+                yield from kinds(inner)
 
     raised = {kind.code: str(status_of(kind("x"))) for kind in kinds(SemindexError) if kind not in NEVER_SENT}
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/semindex/http").glob("*.py"))

@@ -1,11 +1,13 @@
 """Who may come in: the decision on raw headers, without a connection."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from semindex.http.security import NOBODY, Credential, Gatekeeper, Holder, foreign
+from semindex.model.registrations import TokenRecord, token_digest
 from semindex.secrets import Tokens
 
 CONTROL, AGENT, BOUND = "control-token-of-the-tests", "mcp-token-of-the-tests", "search-token-of-the-tests"
@@ -14,8 +16,10 @@ CONTROL, AGENT, BOUND = "control-token-of-the-tests", "mcp-token-of-the-tests", 
 class BoundTokens:
     """Knows one search token."""
 
-    def registration_of(self, token: str) -> str | None:
-        return "a-registration" if token == BOUND else None
+    def find(self, token: str) -> TokenRecord | None:
+        if token != BOUND:
+            return None
+        return TokenRecord("a-token", "a-registration", token_digest(token), "", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def scope(*headers: tuple[str, str], unix: bool = False, version: str = "1.1") -> dict[str, Any]:
@@ -79,7 +83,7 @@ def gatekeeper() -> Gatekeeper:
 @pytest.mark.parametrize(("token", "expected"), [
     (CONTROL, Credential(Holder.CONTROL)),
     (AGENT, Credential(Holder.AGENT)),
-    (BOUND, Credential(Holder.REGISTRATION, "a-registration")),
+    (BOUND, Credential(Holder.REGISTRATION, "a-registration", "a-token")),
 ])  # fmt: skip
 @pytest.mark.parametrize("form", ["Bearer {}", "bearer {}", "{}", "BEARER   {} "])
 def test_a_token_is_accepted_with_and_without_its_scheme(

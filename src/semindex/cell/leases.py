@@ -9,7 +9,7 @@ from semindex.model.answers import RegistrationStatus
 from semindex.model.errors import OutsideRoots
 from semindex.model.ids import collection_name
 from semindex.model.places import Place
-from semindex.model.registrations import Registration
+from semindex.model.registrations import Lifecycle, Registration
 from semindex.model.status import State, WorkspaceStatus
 from semindex.ports import Places
 from semindex.registry import Registry
@@ -77,7 +77,10 @@ class Leases:
             status = lease.workspace.status()
         else:
             status = WorkspaceStatus(
-                registration.path, State.STANDBY, lease.idle_because, last_error=lease.idle_because
+                registration.path,
+                State.ERROR if registration.lifecycle is Lifecycle.STALE else State.STANDBY,
+                lease.idle_because,
+                last_error=lease.idle_because,
             )
         return RegistrationStatus(
             registration,
@@ -92,6 +95,9 @@ class Leases:
             base = await self.places.directory(named)
             self._require_allowed(base)
             return base.path
+        if there := self.registry.leases_of(place.path):
+            # Whoever joins a workspace takes it as it is, also where its primary checkout came or went meanwhile.
+            return there[0].registration.baseline_path
         is_known = place.primary is not None and any(
             lease.registration.baseline_path is None for lease in self.registry.leases_of(place.primary)
         )

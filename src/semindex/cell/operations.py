@@ -10,7 +10,16 @@ from attrs import evolve
 
 from semindex.engine.revision import Revision
 from semindex.leasing import Lease
-from semindex.model.errors import BaselineInUse, Releasing, ScanFailed, SemindexError, Starting, UnknownOperation
+from semindex.model.errors import (
+    BaselineInUse,
+    Releasing,
+    ScanFailed,
+    SemindexError,
+    Starting,
+    StateUnwritable,
+    UnknownOperation,
+    first_of,
+)
 from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, OperationKind, OperationState
 from semindex.model.status import State
 from semindex.ports import CellState
@@ -18,6 +27,8 @@ from semindex.registry import Registry
 
 logger = logging.getLogger(__name__)
 
+KEPT = 1000
+"""Operations that have ended and can still be looked at."""
 LAST_WORD = 2.0
 """Seconds for writing the end of an operation that a stop of the cell has cut short."""
 
@@ -90,12 +101,15 @@ class Operations:
         try:
             await work(lease)
             error = None
-        except SemindexError as failure:
-            error = str(failure)
+        except* SemindexError as group:
+            error = str(first_of(group))
+        except* Exception:
+            error = "An unexpected error; see the log."
+            logger.exception("the %s of %s failed", operation.kind, operation.registration_id)
         finally:
             state = OperationState.COMPLETED if error is None else OperationState.FAILED
             with trio.move_on_after(LAST_WORD, shield=True):
-                await self._note(evolve(operation, state=state, completed_at=datetime.now(UTC), error=error))
+                await self._end(evolve(operation, state=state, completed_at=datetime.now(UTC), error=error))
 
     async def _reindex(self, lease: Lease) -> None:
         workspace = await self._registry.wake(lease)
@@ -106,6 +120,16 @@ class Operations:
 
     async def _purge(self, lease: Lease) -> None:
         await self._registry.put_to_rest(lease)
+
+    async def _end(self, operation: Operation) -> None:
+        try:
+            await self._note(operation)
+        except StateUnwritable as error:
+            # The next start finds it still running, and says that it was interrupted.
+            logger.warning("the end of the operation %s was not written: %s", operation.id, error)
+        ended = [known.id for known in self._known.values() if known.state is not OperationState.RUNNING]
+        for operation_id in ended[:-KEPT]:
+            del self._known[operation_id]
 
     async def _note(self, operation: Operation) -> None:
         self._known[operation.id] = operation

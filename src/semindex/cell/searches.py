@@ -1,6 +1,7 @@
 """Searching a registration's workspace, and finding the registration that a client's roots lead to."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from attrs import evolve, frozen
 
@@ -85,7 +86,7 @@ class Searches:
         answer = await workspace.search(request)
         response = SearchResponse(
             workspace.root,
-            (await self.places.directory(workspace.root)).branch,
+            await self._branch(workspace.root),
             workspace.status().state,
             answer.results,
             answer.fresh,
@@ -103,13 +104,13 @@ class Searches:
         self.answered(response)
         return response
 
-    async def bind(self, roots: Sequence[str]) -> tuple[Lease, str]:
-        """Return the registration that a client's roots lead to, and the path below its workspace that they name.
+    async def bind(self, roots: Sequence[str]) -> tuple[str, str]:
+        """Return the id of the registration that a client's roots lead to, and the path below its workspace that they name.
 
         A root below a registered workspace counts as that workspace, unless another working tree lies in between
         (rulings, Boundaries). Raises UnregisteredRoot, AmbiguousRoot.
         """
-        found: dict[str, tuple[Lease, str]] = {}
+        found: dict[str, tuple[str, str]] = {}
         refusals = []
         for root in roots:
             try:
@@ -117,7 +118,7 @@ class Searches:
             except SemindexError as error:
                 refusals.append(str(error))
             else:
-                found[lease.registration.path] = (lease, below)
+                found[lease.registration.path] = (lease.registration.id, below)
         if len(found) > 1:
             names = ", ".join(sorted(found))
             raise AmbiguousRoot(f"Exactly one registered MCP workspace root is required; these are: {names}.")
@@ -149,13 +150,19 @@ class Searches:
             raise NotReady(f"Code index is not ready for search. {lease.idle_because}")
         return lease.workspace
 
+    async def _branch(self, root: str) -> str | None:
+        try:
+            return (await self.places.directory(root)).branch
+        except PathRefused:  # it went away meanwhile: that is no reason to lose the answer
+            return None
+
     async def _why_empty(self, workspace: Workspace, request: SearchRequest, answer: SearchAnswer) -> EmptyReason:
         if answer.withheld:
             return EmptyReason.WITHHELD
         if request.segments:
-            anywhere = await workspace.search(evolve(request, segments=(), max_results=1, fresh=False))
-            if anywhere.results:
-                return EmptyReason.FILTERED_OUT
+            with suppress(SemindexError):  # the answer itself stands, whatever happens to this second look
+                if (await workspace.search(evolve(request, segments=(), max_results=1, fresh=False))).results:
+                    return EmptyReason.FILTERED_OUT
         if workspace.status().state is State.INDEXING:
             return EmptyReason.STILL_INDEXING
         return EmptyReason.NO_MATCH

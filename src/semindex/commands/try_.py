@@ -75,6 +75,8 @@ async def _try(root: str, arguments: argparse.Namespace) -> int:
             async def watch() -> None:
                 nonlocal code
                 code = 128 + await anext(signals)
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, signal.SIG_DFL)  # whoever is impatient ends it with a second one
                 sys.stderr.write("\nInterrupted. What was indexed is kept: run the same again to go on.\n")
                 nursery.cancel_scope.cancel(reason="interrupted")
 

@@ -4,7 +4,7 @@ Changes are synchronous. In particular a file's hash changes in a baseline, and 
 overlay above it, within one step: no search can run between the two (rulings, Fresh).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -40,7 +40,7 @@ class Index:
     """The state of one workspace's index."""
 
     table: FileTable = field(factory=FileTable)
-    queue: WorkQueue = field(factory=WorkQueue)
+    queue: WorkQueue = field(init=False)
     baseline: "Index | None" = None
     """Of the primary checkout, if this workspace is an overlay."""
     overlays: list["Index"] = field(factory=list)
@@ -52,12 +52,19 @@ class Index:
     """How often the baseline changed under a file that this overlay may have inherited."""
     embedded_chunks: int = 0
     reused_chunks: int = 0
+    is_doubted: bool = False
+    """Everything was doubted, and no comparison with the disk has lined it up yet."""
+    edit_settled: Callable[[float], None] = lambda _: None
+    """Told of every edit that became searchable, with the seconds that it took."""
+
+    def __attrs_post_init__(self) -> None:
+        self.queue = self._new_queue()
 
     def start_over(self, table: FileTable) -> None:
         """Begin with these records and nothing outstanding; overlays look again at what they inherited."""
         self.table = table
         self.queue.close()
-        self.queue = WorkQueue()
+        self.queue = self._new_queue()
         self.verdicts = {}
         for overlay in self.overlays:
             for record in overlay.table:
@@ -141,6 +148,7 @@ class Index:
 
     async def doubt_everything(self) -> None:
         """Have every indexed file chunked anew by the next comparison with the disk."""
+        self.is_doubted = True
         async for record in paced(list(self.table), FILES_PER_STEP):
             current = self.table.get(record.path)
             if current is not None and current.state is FileState.INDEXED:
@@ -166,6 +174,10 @@ class Index:
         """Tell an overlay nothing more."""
         if overlay in self.overlays:
             self.overlays.remove(overlay)
+
+    def _new_queue(self) -> WorkQueue:
+        # Looked up when it happens: who wants to be told comes after the index was made.
+        return WorkQueue(lambda seconds: self.edit_settled(seconds))
 
     def _put(self, record: FileRecord) -> None:
         before = self.hash_of(record.path)

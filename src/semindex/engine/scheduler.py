@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 BACKFILL_SHARE = 10
 """Every tenth document batch takes back-fill first, so that steady edits cannot starve a first build."""
 
+QUERY_SENDERS = 2
+"""So that one query that is being tried again does not hold up all others."""
 CACHE_GRACE = 2.0
 """Seconds for which a cancelled sender may still keep vectors that have arrived, since they may have cost money."""
 
@@ -118,7 +120,8 @@ class EmbeddingScheduler:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send batches until cancelled."""
         async with trio.open_nursery() as senders:
-            senders.start_soon(self._send, Role.QUERY)
+            for _ in range(QUERY_SENDERS):
+                senders.start_soon(self._send, Role.QUERY)
             for _ in range(self._concurrency):
                 senders.start_soon(self._send, Role.DOCUMENT)
             task_status.started()

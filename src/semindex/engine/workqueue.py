@@ -42,7 +42,7 @@ class _Entry:
     """When the oldest change since then was noted."""
 
 
-@define
+@define(eq=False)
 class _Waiter:
     targets: dict[str, int]
     """Path → number of the mark that has to be settled."""
@@ -52,7 +52,8 @@ class _Waiter:
 class WorkQueue:
     """The outstanding paths of a workspace."""
 
-    def __init__(self) -> None:
+    def __init__(self, edit_settled: Callable[[float], None] = lambda _: None) -> None:
+        """``edit_settled`` is told of every edit that is settled, with the seconds since it was noted."""
         self._entries: dict[str, _Entry] = {}
         self._lanes: dict[Priority, dict[str, None]] = {Priority.EDIT: {}, Priority.BACKFILL: {}}
         self._arrivals = trio.lowlevel.ParkingLot()
@@ -64,8 +65,7 @@ class WorkQueue:
         self.marked_in_run = 0
         """Paths marked since the queue was last empty: the total of the progress bar."""
         self.settled_in_run = 0
-        self.edit_settled: Callable[[float], None] = lambda _: None
-        """Told of every edit that is settled, with the seconds since it was noted."""
+        self._edit_settled = edit_settled
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -121,7 +121,7 @@ class WorkQueue:
         entry = self._entries[path]
         self._release_waiters(path, entry.taken)
         if entry.priority is Priority.EDIT:
-            self.edit_settled(trio.current_time() - entry.since)
+            self._edit_settled(trio.current_time() - entry.since)
         del self._entries[path]
         if entry.marked > entry.taken:
             self._entries[path] = _Entry(entry.priority, entry.marked, entry.again)

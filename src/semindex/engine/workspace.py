@@ -233,7 +233,8 @@ class Workspace:
                 async with trio.open_nursery() as sources:
                     sources.start_soon(self._sweeper.run)
                     sources.start_soon(self._finish_builds)
-                    sources.start_soon(self._keep_durable)
+                    queue, store = self.index.queue, self._tools.store
+                    sources.start_soon(keep_durable, queue, self._keeper, store, self._first_sweep)
                     sources.start_soon(self._watcher.run)
                     with self._until_stop():
                         await trio.sleep_forever()
@@ -271,6 +272,8 @@ class Workspace:
             table = await table_of([record for record in table if record.inherited])
         self.index.start_over(table)
         self.index.take_over(opened.repairs)
+        if self.index.is_doubted:
+            await self.index.doubt_everything()
         if self.baseline is not None:
             self.baseline.index.attach(self.index)
             await self.index.find_shadows()
@@ -288,6 +291,7 @@ class Workspace:
             self._condition.fail(error)
             raise
         self._first_sweep.set()
+        self.index.is_doubted = False
         self._condition.recover()
         self._watcher.saw(scan.directories)
 
@@ -307,10 +311,6 @@ class Workspace:
                 self._condition.complete()
             await self.index.queue.marked_beyond(marks)
             self._condition.judge(None)
-
-    async def _keep_durable(self) -> None:
-        await self._first_sweep.wait()
-        await keep_durable(self.index.queue, self._keeper, self._tools.store)
 
     # How it ends
 

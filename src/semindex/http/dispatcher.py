@@ -18,7 +18,7 @@ from semindex.http.errors import MethodNotAllowed, RequestError, Unauthorized, s
 from semindex.http.hypercorn_fixes import Exchange
 from semindex.http.security import Credential, Gatekeeper, Holder, foreign
 from semindex.model.answers import CellPhase
-from semindex.model.errors import SemindexError, leaves
+from semindex.model.errors import SemindexError, Starting, leaves
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,9 @@ class Dispatcher:
             return
         credential = self._gatekeeper.credential(scope)
         if path == "/mcp":
+            # Which tokens there are is known only then: an agent must not be told that its own is none.
+            if not self._cell.is_restored:
+                raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
             _require(credential, *_AGENTS)
             if self._cell.is_stopping:
                 raise RequestError(503, "stopping", "The cell is ending; try again when it is back.")

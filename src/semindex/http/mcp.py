@@ -29,7 +29,6 @@ from semindex import __version__
 from semindex.cell.cell import Cell
 from semindex.http import tools, wire
 from semindex.http.security import Credential, Holder
-from semindex.leasing import Lease
 from semindex.model.errors import InvalidInput, SemindexError, UnregisteredRoot, leaves
 
 logger = logging.getLogger(__name__)
@@ -58,8 +57,8 @@ class McpDoor:
 
     def __init__(self, cell: Cell, *, max_sessions: int, session_idle_seconds: float) -> None:
         self._cell = cell
-        self._roots: dict[str, list[str]] = {}
-        """Session id → the roots that its client last told."""
+        self._roots: dict[str, list[str] | None] = {}
+        """Session id → the roots that its client last told, None while that is being asked."""
         with warnings.catch_warnings():
             # Roots are deprecated in the newest revision and served in all: there is no other way to bind a client.
             warnings.simplefilter("ignore", MCPDeprecationWarning)
@@ -95,7 +94,7 @@ class McpDoor:
         The library ties a session to the user that opened it; for any other the session does not exist.
         """
         credential: Credential = scope["state"]["credential"]
-        owner = f"{credential.holder.name}:{credential.registration_id or ''}"
+        owner = f"{credential.holder.name}:{credential.token_id or ''}"
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
         await self._manager.handle_request(scope, receive, send)
 
@@ -127,8 +126,8 @@ class McpDoor:
                 return await self._search(context, params, tools.SearchArguments.model_validate(params.arguments or {}))
             if params.name == tools.STATUS:
                 tools.StatusArguments.model_validate(params.arguments or {})
-                lease, _ = await self._bind(context, params)
-                return wire.workspace_progress(self._cell.leases.status_of(lease))
+                registration_id, _ = await self._bind(context, params)
+                return wire.workspace_progress(self._cell.leases.status(registration_id))
         except ValidationError as error:
             fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
             place = ".".join(str(part) for part in fault["loc"]) or "arguments"
@@ -138,9 +137,9 @@ class McpDoor:
     async def _search(
         self, context: Context, params: types.CallToolRequestParams, wanted: tools.SearchArguments
     ) -> wire.Json:
-        lease, below = await self._bind(context, params)
+        registration_id, below = await self._bind(context, params)
         response = await self._cell.searches.search(
-            lease.registration.id,
+            registration_id,
             wanted.query,
             path=wanted.path or below or None,
             max_results=wanted.max_results,
@@ -149,11 +148,11 @@ class McpDoor:
         )
         return tools.fitted(wire.search(response))
 
-    async def _bind(self, context: Context, params: types.CallToolRequestParams) -> tuple[Lease, str]:
-        """Return the registration that the connection stands for, and the path below its workspace."""
+    async def _bind(self, context: Context, params: types.CallToolRequestParams) -> tuple[str, str]:
+        """Return the id of the registration that the connection stands for, and the path below its workspace."""
         credential: Credential = _request(context).scope["state"]["credential"]
         if credential.holder is Holder.REGISTRATION and credential.registration_id is not None:
-            return self._cell.leases.registry.lease(credential.registration_id), ""
+            return credential.registration_id, ""
         roots = await self._client_roots(context, params)
         if not roots:
             raise UnregisteredRoot(f"This client told no roots, so its workspace is not known: {_HOW_TO_BIND}.")
@@ -169,10 +168,14 @@ class McpDoor:
                 raise RootsWanted
             return _directories(types.ListRootsResult.model_validate(response.model_dump()))
         session = _request(context).headers.get(SESSION_HEADER, "")
-        if session not in self._roots:
-            self._roots[session] = _directories(await self._ask_for_roots(context))
+        if (roots := self._roots.get(session)) is None:
+            self._roots[session] = None
+            roots = _directories(await self._ask_for_roots(context))
+            # Not there any more: they changed while they were asked, so that the next call asks again.
+            if session in self._roots:
+                self._roots[session] = roots
             self._forget_ended_sessions()
-        return self._roots[session]
+        return roots
 
     async def _ask_for_roots(self, context: Context) -> types.ListRootsResult:
         if not context.session.can_send_request:

@@ -12,6 +12,7 @@ from typing import Protocol
 from attrs import frozen
 from starlette.types import Scope
 
+from semindex.model.registrations import TokenRecord
 from semindex.secrets import Tokens
 
 _LOOPBACK = re.compile(rb"(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
@@ -37,6 +38,8 @@ class Credential:
     holder: Holder
     registration_id: str | None = None
     """Of a search token."""
+    token_id: str | None = None
+    """Of a search token: two tokens of one registration are two credentials."""
 
 
 NOBODY = Credential(Holder.NOBODY)
@@ -59,8 +62,8 @@ def foreign(scope: Scope) -> str | None:
 class BoundTokens(Protocol):
     """Tells which registration a search token is bound to."""
 
-    def registration_of(self, token: str) -> str | None:
-        """Return a registration's id, or None if the token opens nothing."""
+    def find(self, token: str) -> TokenRecord | None:
+        """Return a token's record, or None if it opens nothing."""
 
 
 class Gatekeeper:
@@ -84,5 +87,5 @@ class Gatekeeper:
         is_agent = hmac.compare_digest(token, self._agent)
         if is_control or is_agent:
             return Credential(Holder.CONTROL if is_control else Holder.AGENT)
-        registration_id = self._search_tokens.registration_of(token.decode("utf-8", "replace")) if token else None
-        return NOBODY if registration_id is None else Credential(Holder.REGISTRATION, registration_id)
+        record = self._search_tokens.find(token.decode("utf-8", "replace")) if token else None
+        return NOBODY if record is None else Credential(Holder.REGISTRATION, record.registration_id, record.id)

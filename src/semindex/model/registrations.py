@@ -19,7 +19,9 @@ _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 def _valid_id(_: object, attribute: "Attribute[str]", value: str) -> None:
     if not _ID.fullmatch(value):
-        raise InvalidInput("A registration id has 1 to 128 characters, ASCII letters, digits or any of . _ : - only; choose another.")
+        raise InvalidInput(
+            "A registration id has 1 to 128 characters, ASCII letters, digits or any of . _ : - only; choose another."
+        )
 
 
 def _valid_text(_: object, attribute: "Attribute[Any]", value: str | None) -> None:

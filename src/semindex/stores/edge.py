@@ -61,11 +61,11 @@ HNSW_EF_CONSTRUCT = 100
 class EdgeVectorStore:
     """A :class:`~semindex.ports.VectorStore` in a child process; made by :func:`open_edge_store`."""
 
-    def __init__(self, settings: Settings, worker: WorkerSupervisor) -> None:
-        """Use this worker."""
+    def __init__(self, settings: Settings, worker: WorkerSupervisor, *, patience: float) -> None:
+        """Use this worker; ``patience`` is how many seconds a call waits for an optimisation to end."""
         self._settings = settings
         self._worker = worker
-        self._gates = Gates()
+        self._gates = Gates(patience)
         self._optimizing = trio.Lock()
         self._dimensions: dict[str, int] = {}
 
@@ -320,7 +320,7 @@ async def open_edge_store(
     supervisor = WorkerSupervisor(settings, call_deadline=call_deadline)
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run)
-        yield EdgeVectorStore(settings, supervisor)
+        yield EdgeVectorStore(settings, supervisor, patience=call_deadline)
         nursery.cancel_scope.cancel()
 
 

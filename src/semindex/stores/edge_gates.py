@@ -6,21 +6,27 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from semindex.model.errors import StoreUnavailable
+
 
 class Gates:
     """One gate per collection, open to calls unless someone asked to be alone with it."""
 
-    def __init__(self) -> None:
-        """Begin with every gate open."""
+    def __init__(self, patience: float) -> None:
+        """Begin with every gate open; ``patience`` is how many seconds a call waits before one that is shut."""
+        self._patience = patience
         self._inside: Counter[str] = Counter()
         self._shut: dict[str, trio.Event] = {}
         self._emptied: dict[str, trio.Event] = {}
 
     @asynccontextmanager
     async def shared(self, collection: str) -> AsyncIterator[None]:
-        """Be inside together with others, after whoever is alone there has left."""
-        while (opened := self._shut.get(collection)) is not None:
-            await opened.wait()
+        """Be inside together with others, after whoever is alone there has left. Raises StoreUnavailable."""
+        with trio.move_on_after(self._patience) as waiting:
+            while (opened := self._shut.get(collection)) is not None:
+                await opened.wait()
+        if waiting.cancelled_caught:
+            raise StoreUnavailable("The embedded vector store is still optimising this collection; try again.")
         self._inside[collection] += 1
         try:
             yield

@@ -37,7 +37,9 @@ class MemoryChunkerPool:
             return read
         text = decode(read.data, profile)
         if text is None:
-            return FileProblem(path, ProblemKind.SKIPPED, "The file is binary.", read.signature if read.trusted else None)
+            return FileProblem(
+                path, ProblemKind.SKIPPED, "The file is binary.", read.signature if read.trusted else None
+            )
         digest = file_hash(text)
         if digest == known_hash:
             return UnchangedFile(path, digest, read.signature, read.trusted)

@@ -11,7 +11,7 @@ import json
 import tempfile
 import uuid
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,22 +26,14 @@ from semindex.stores.edge_protocol import Settings
 from semindex.stores.edge_shards import Shards
 from semindex.stores.filters import INDEXED_KEYS
 from semindex.testing.doubles import Faulty, main
+from semindex.testing.qdrant_bodies import Json, Refusal, checked_id, fields_of, keys_of, record_of, rows_of
 
 VERSION = "1.17.1"
 ANYTHING = {"must_not": [{"key": "type", "match": {"value": "\0 matches nothing"}}]}
 """A filter that every point passes; the engine's own empty one is refused, lest it delete everything by mistake."""
 NO_THRESHOLD = -2.0
-Json = dict[str, Any]
 _JSON = TypeAdapter[Any](Any)
 """Reads JSON in a quarter of the time that the standard library takes."""
-
-
-class Refusal(Exception):
-    """An answer that is an error."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class QdrantDouble:
@@ -192,7 +184,7 @@ class QdrantDouble:
             )
         floats = array("f")
         for point, vector in zip(ids, vectors, strict=True):
-            _check_id(point)
+            checked_id(point)
             if len(vector) != size:
                 raise Refusal(400, f"Wrong input: Vector dimension error: expected dim: {size}, got {len(vector)}")
             floats.extend(array("f", vector))
@@ -202,12 +194,12 @@ class QdrantDouble:
 
     def _retrieve(self, name: str, body: Json) -> list[Json]:
         self._find(name)
-        shard, ids = self._shards.get(name), [_check_id(point) for point in body["ids"]]
+        shard, ids = self._shards.get(name), [checked_id(point) for point in body["ids"]]
         present, blob = shard.vectors(ids)
         assert isinstance(present, list)
-        vectors = dict(zip(present, _rows(blob, len(present)), strict=True))
+        vectors = dict(zip(present, rows_of(blob, len(present)), strict=True))
         found = [{"id": point, "payload": shard.payload(point)} for point in ids if point in vectors]
-        return [_record(each, vectors[each["id"]], body, with_payload=True) for each in found]
+        return [record_of(each, vectors[each["id"]], body, with_payload=True) for each in found]
 
     def _delete(self, name: str, body: Json) -> Json:
         self._find(name)
@@ -229,7 +221,7 @@ class QdrantDouble:
         hits = shard.query(
             memoryview(array("f", vector)),
             self._matching(name, body),
-            _fields(body.get("with_payload")),
+            fields_of(body.get("with_payload")),
             min(body.get("limit", 10), shard.count(ANYTHING) + 1),
             NO_THRESHOLD if threshold is None else threshold,
             (body.get("params") or {}).get("hnsw_ef") or 128,
@@ -244,14 +236,14 @@ class QdrantDouble:
 
     def _scroll(self, name: str, body: Json) -> Json:
         self._find(name)
-        fields = _fields(body.get("with_payload", True))
+        fields = fields_of(body.get("with_payload", True))
         limit = body.get("limit") or 10
         result, blob = self._shards.get(name).page(self._matching(name, body), fields, body.get("offset"), limit)
         assert isinstance(result, list)
         rows, following = result
         records = [
-            _record({"id": point, "payload": payload}, vector, body, with_payload=True)
-            for (point, payload), vector in zip(rows, _rows(blob, len(rows)), strict=True)
+            record_of({"id": point, "payload": payload}, vector, body, with_payload=True)
+            for (point, payload), vector in zip(rows, rows_of(blob, len(rows)), strict=True)
         ]
         return {"points": records, "next_page_offset": following}
 
@@ -269,7 +261,7 @@ class QdrantDouble:
         return matching
 
     def _check_filter(self, name: str, matching: Mapping[str, Any]) -> None:
-        missing = next((key for key in _keys(matching) if key not in self.created[name]["indexes"]), None)
+        missing = next((key for key in keys_of(matching) if key not in self.created[name]["indexes"]), None)
         if self._strict and missing is not None:
             raise Refusal(
                 400,
@@ -287,47 +279,6 @@ class QdrantDouble:
 
 def _done() -> Json:
     return {"operation_id": 0, "status": "completed"}
-
-
-def _check_id(point: object) -> str:
-    try:
-        return str(uuid.UUID(str(point)))
-    except ValueError:
-        raise Refusal(400, f"Format error in JSON body: {point} is not a valid point ID") from None
-
-
-def _fields(selector: object) -> Any:
-    """Return what the engine takes for a payload selector: field names, or whether to return all of it."""
-    if isinstance(selector, dict):
-        return selector["include"]
-    return selector if isinstance(selector, list) else bool(selector)
-
-
-def _keys(matching: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every payload key that a filter looks at."""
-    for clause in ("must", "should", "must_not"):
-        for condition in matching.get(clause) or ():
-            if "key" in condition:
-                yield condition["key"]
-            else:
-                yield from _keys(condition)
-
-
-def _rows(blob: bytes, count: int) -> Iterator[list[float]]:
-    floats = array("f", blob)
-    size = len(floats) // max(count, 1)
-    for number in range(count):
-        yield floats[number * size : (number + 1) * size].tolist()
-
-
-def _record(found: Json, vector: list[float], body: Json, *, with_payload: bool) -> Json:
-    """Return a point as it was asked for."""
-    record: Json = {"id": found["id"]}
-    if body.get("with_payload", with_payload):
-        record["payload"] = found["payload"]
-    if body.get("with_vector"):
-        record["vector"] = vector
-    return record
 
 
 @asynccontextmanager
