@@ -5,10 +5,10 @@ import trio
 import trio.testing
 
 from semindex.engine.search import SearchAnswer, SearchRequest
-from semindex.model.errors import NotReady
+from semindex.model.errors import NotReady, StateDamaged
 from semindex.model.status import State
 from semindex.testing.bench import Bench, Process, words
-from semindex.testing.intercept import Gate, Recorder
+from semindex.testing.intercept import Failing, Gate, Recorder
 
 ROOT = "/primary"
 PATIENCE = 60.0
@@ -172,4 +172,28 @@ async def test_a_search_does_not_claim_to_be_fresh_when_the_workspace_stops_unde
                 workspace.stop(purge=False)
 
             assert answers == []
+            gate.open()
+
+
+async def test_a_search_is_not_fresh_if_the_indexing_it_waited_for_failed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, gate = Bench(), Gate("store.upsert")
+    broken = Failing("ledger.apply", StateDamaged("The ledger is damaged."))
+    tree = bench.tree(ROOT, a=words("apple"), b=words("banana"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(gate, broken) as process, trio.open_nursery() as nursery:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            gate.shut()
+            tree.write("a.py", words("apricot"))
+
+            async def search() -> None:
+                answer = await ask(process, "apricot banana", fresh_seconds=60)
+                assert (answer.fresh, answer.pending) == (False, ("a.py",))
+
+            nursery.start_soon(search)
+            await gate.reached()
+            await trio.testing.wait_all_tasks_blocked()
+            broken.times = 1
             gate.open()

@@ -3,11 +3,12 @@
 import trio
 import trio.testing
 
-from semindex.model.errors import ChunkingFailed, EmbedderRejected
+from semindex.model.errors import ChunkingFailed, EmbedderRejected, StoreRejected
 from semindex.model.status import State
+from semindex.testing.audit import differences
 from semindex.testing.bench import Bench, words
 from semindex.testing.faults import Fault, FaultPlan
-from semindex.testing.intercept import Failing, Gate
+from semindex.testing.intercept import Failing, Gate, Recorder
 
 ROOT = "/primary"
 PATIENCE = 60.0
@@ -157,3 +158,43 @@ async def test_a_binary_file_that_becomes_text_within_the_same_tick_is_indexed(
             tree.write("a.py", text)
 
             assert (await process.found(ROOT, "apple")).paths == ("a.py",)
+
+
+async def test_a_file_whose_points_the_store_refuses_is_the_only_one_to_fail(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    refused, recorder = Failing("store.upsert", StoreRejected("The point is refused."), 999, "poison"), Recorder()
+    bench = Bench()
+    bench.tree(ROOT, **many(12), poison=words("poison"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(recorder, refused) as process:
+            workspace = await process.start(ROOT)
+            status = await workspace.settled()
+            assert (status.state, status.failed_files) == (State.INDEXED, (("poison.py", "The point is refused."),))
+            assert (await process.found(ROOT, "token3")).paths == ("file3.py",)
+            recorder.calls.clear()
+            await process.found(ROOT, "token4")
+            assert recorder.of("store.upsert") == []
+
+            refused.times = 0
+            await workspace.sweep()
+            assert (await process.found(ROOT, "poison")).paths == ("poison.py",)
+        assert await differences(bench, ROOT) == []
+
+
+async def test_a_file_that_was_only_touched_is_read_once_and_costs_nothing_else(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, recorder = Bench(), Recorder()
+    tree = bench.tree(ROOT, **many(3))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(recorder) as process:
+            await (await process.start(ROOT)).settled()
+            tree.write("file0.py", words("token0"))
+            tree.advance(10)
+            recorder.calls.clear()
+            for _ in range(3):
+                await process.found(ROOT, "token1")
+
+            assert [call.args[1] for call in recorder.of("pool.chunk")] == [["file0.py"]]
+            assert not recorder.of("store.upsert") + recorder.of("store.delete_files")

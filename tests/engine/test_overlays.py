@@ -340,3 +340,20 @@ async def test_a_worktree_does_not_rely_on_what_its_baseline_has_lost(autojump_c
             asking.open()
             await trio.sleep(5)
             building.open()
+
+
+async def test_what_the_baseline_holds_of_a_file_that_waits_is_shown_if_the_disk_agrees(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, gate = fruit_bench(banana=words("blueberry")), Gate("pool.chunk")
+    with trio.fail_after(PATIENCE):
+        async with bench.process(gate) as process:
+            await start_both(process)
+            gate.shut()
+            bench.trees[W].write("banana.py", FRUIT["banana"])
+            bench.trees[W].write("apple.py", words("apricot"))
+            answer = await process.workspaces[W].search(SearchRequest("banana apple", fresh_seconds=1))
+
+            assert [hit.file_path for hit in answer.results] == ["banana.py"]
+            assert (answer.fresh, sorted(answer.pending)) == (False, ["apple.py", "banana.py"])
+            gate.open()

@@ -9,11 +9,15 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from semindex.engine.search import Candidates, SearchRequest, Source
+from semindex.engine.filetable import FileTable
+from semindex.engine.index import Index
+from semindex.engine.search import Candidates, SearchRequest, Source, overlay_sources
+from semindex.engine.workqueue import Priority
 from semindex.model.chunks import Chunk
 from semindex.model.errors import StoreUnavailable
 from semindex.model.ids import point_id
 from semindex.model.points import Hit, chunk_payload
+from semindex.model.status import FileRecord, FileState
 from semindex.ports import TreeScan, Vectors
 from semindex.stores.memory import MemoryVectorStore
 from semindex.testing.intercept import Around, Call, Proceed, Recorder, intercept
@@ -310,3 +314,29 @@ async def test_what_the_store_raises_for_one_collection_is_raised_plainly_and_at
     with pytest.raises(StoreUnavailable, match="does not answer"):
         await library.best(break_one, sources=[anything(DELTA), anything(BASE)])
     assert trio.current_time() == 0
+
+
+async def test_a_hit_of_the_baseline_counts_only_for_a_file_that_the_overlay_has() -> None:
+    await trio.lowlevel.checkpoint()
+    baseline, overlay = Index(), Index()
+    names = ["inherited", "own", "waiting", "deleted"]
+    baseline.start_over(FileTable(FileRecord(name, FileState.INDEXED, "h") for name in names))
+    overlay.start_over(
+        FileTable(
+            [
+                FileRecord("inherited", FileState.INDEXED, "h", inherited=True),
+                FileRecord("own", FileState.INDEXED, "other"),
+                FileRecord("waiting", FileState.INDEXED, "other"),
+            ]
+        )
+    )
+    baseline.attach(overlay)
+    overlay.note_pending("waiting", Priority.EDIT)
+
+    own, inherited = overlay_sources(overlay, DELTA, BASE)
+    hits = [Hit(name, 1, 9, 0.5, "text", "h", name) for name in [*names, "unknown"]]
+
+    assert (own.collection, [own.accepts(hit) for hit in hits]) == (DELTA, [True] * 5)
+    assert inherited.collection == BASE
+    assert [hit.file_path for hit in hits if inherited.accepts(hit)] == ["inherited", "waiting"]
+    assert [source.collection for source in overlay_sources(overlay, None, BASE)] == [BASE]

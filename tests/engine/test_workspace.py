@@ -10,7 +10,14 @@ from attrs import frozen
 
 from semindex.engine.search import SearchRequest
 from semindex.engine.workspace import Limits
-from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, NotReady, StateUnwritable, StoreUnavailable
+from semindex.model.errors import (
+    EmbedderRejected,
+    EmbedderUnavailable,
+    NotReady,
+    StateDamaged,
+    StateUnwritable,
+    StoreUnavailable,
+)
 from semindex.model.ids import collection_name
 from semindex.model.points import CollectionMetadata
 from semindex.model.status import State
@@ -90,6 +97,31 @@ async def test_a_restarted_workspace_is_not_up_to_date_before_it_has_compared(
             assert workspace.status().message == "Checking for new or modified files..."
             gate.open()
             assert (await workspace.settled()).state is State.INDEXED
+
+
+async def test_a_workspace_that_begins_anew_is_not_up_to_date_before_it_has_compared(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, gate = Bench(), Gate("tree.scan")
+    broken = Failing("ledger.apply", StateDamaged("The ledger is damaged."), times=0)
+    tree = bench.tree(A, a=words("apple"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(gate, broken) as process:
+            workspace = await process.start(A)
+            await workspace.settled()
+            broken.times = 1
+            tree.write("a.py", words("apricot"))
+            await workspace.sweep()
+            while workspace.status().state is not State.ERROR:
+                await workspace.changes.beyond(workspace.changes.value)
+            gate.shut()
+            await gate.reached()
+            await trio.testing.wait_all_tasks_blocked()
+
+            assert workspace.status().state is State.INDEXING
+            gate.open()
+            assert (await workspace.settled()).state is State.INDEXED
+            assert (await process.found(A, "apricot")).paths == ("a.py",)
 
 
 async def test_an_interrupted_first_build_is_resumed(autojump_clock: trio.testing.MockClock) -> None:

@@ -193,8 +193,6 @@ class Indexer:
         return Outcome(file.path, record)
 
     async def _stored(self, file: ChunkedFile, chunks: Sequence[Chunk], vectors: Sequence[Vectors]) -> Outcome:
-        if file.file_hash == self._index.inheritable(file.path):
-            return self._inherited(file)
         return Outcome(
             file.path,
             FileRecord(
