@@ -9,9 +9,20 @@ from semindex.model.errors import NotReady, StateDamaged
 from semindex.model.status import State
 from semindex.testing.bench import Bench, Process, words
 from semindex.testing.intercept import Failing, Gate, Recorder
+from semindex.testing.watch import DelayedSource, MemorySource
 
 ROOT = "/primary"
 PATIENCE = 60.0
+
+pytestmark = pytest.mark.parametrize("watching", ["off", "prompt", "late"])
+
+
+def bench_with(watching: str) -> Bench:
+    """Return a bench whose primary tree is not watched, is watched, or is watched by somebody who tells it 5 s later."""
+    source = MemorySource()
+    bench = Bench(events={"off": None, "prompt": source, "late": DelayedSource(source, 5)}[watching])
+    source.listen(ROOT, bench.tree(ROOT))
+    return bench
 
 
 async def ask(process: Process, query: str, **fields: object) -> SearchAnswer:
@@ -28,8 +39,8 @@ def paths(answer: SearchAnswer) -> list[str]:
     return [hit.file_path for hit in answer.results]
 
 
-async def test_a_search_finds_what_was_written_before_it(autojump_clock: trio.testing.MockClock) -> None:
-    bench = Bench()
+async def test_a_search_finds_what_was_written_before_it(autojump_clock: trio.testing.MockClock, watching: str) -> None:
+    bench = bench_with(watching)
     tree = bench.tree(ROOT, a=words("apple"), b=words("banana"))
     with trio.fail_after(PATIENCE):
         async with bench.process() as process:
@@ -43,9 +54,9 @@ async def test_a_search_finds_what_was_written_before_it(autojump_clock: trio.te
 
 
 async def test_a_search_is_not_served_by_a_comparison_that_began_before_it(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, watching: str
 ) -> None:
-    bench, gate = Bench(), Gate("tree.scan", after=True)
+    bench, gate = bench_with(watching), Gate("tree.scan", after=True)
     tree = bench.tree(ROOT, a=words("apple"))
     with trio.fail_after(PATIENCE):
         async with bench.process(gate) as process, trio.open_nursery() as nursery:
@@ -60,8 +71,8 @@ async def test_a_search_is_not_served_by_a_comparison_that_began_before_it(
             gate.open()
 
 
-async def test_searches_that_wait_share_one_comparison(autojump_clock: trio.testing.MockClock) -> None:
-    bench, gate = Bench(), Gate("tree.scan")
+async def test_searches_that_wait_share_one_comparison(autojump_clock: trio.testing.MockClock, watching: str) -> None:
+    bench, gate = bench_with(watching), Gate("tree.scan")
     tree = bench.tree(ROOT, a=words("apple"))
     with trio.fail_after(PATIENCE):
         async with bench.process(gate) as process:
@@ -79,8 +90,10 @@ async def test_searches_that_wait_share_one_comparison(autojump_clock: trio.test
             assert tree.scans == scans + 2
 
 
-async def test_a_search_that_cannot_wait_longer_names_what_is_pending(autojump_clock: trio.testing.MockClock) -> None:
-    bench, gate = Bench(), Gate("pool.chunk")
+async def test_a_search_that_cannot_wait_longer_names_what_is_pending(
+    autojump_clock: trio.testing.MockClock, watching: str
+) -> None:
+    bench, gate = bench_with(watching), Gate("pool.chunk")
     tree = bench.tree(ROOT, a=words("apple"), b=words("banana"))
     with trio.fail_after(PATIENCE):
         async with bench.process(gate) as process:
@@ -97,9 +110,9 @@ async def test_a_search_that_cannot_wait_longer_names_what_is_pending(autojump_c
 
 
 async def test_a_search_without_the_wish_for_freshness_waits_for_nothing(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, watching: str
 ) -> None:
-    bench, recorder = Bench(), Recorder()
+    bench, recorder = bench_with(watching), Recorder()
     bench.tree(ROOT, a=words("apple"))
     with trio.fail_after(PATIENCE):
         async with bench.process(recorder) as process:
@@ -111,8 +124,8 @@ async def test_a_search_without_the_wish_for_freshness_waits_for_nothing(
             assert recorder.of("tree.scan") == []
 
 
-async def test_a_first_build_is_not_waited_for(autojump_clock: trio.testing.MockClock) -> None:
-    bench, gate = Bench(), Gate("embedder.embed", about="banana")
+async def test_a_first_build_is_not_waited_for(autojump_clock: trio.testing.MockClock, watching: str) -> None:
+    bench, gate = bench_with(watching), Gate("embedder.embed", about="banana")
     bench.tree(ROOT, **{f"a{number}": words(f"apple{number}") for number in range(40)}, b=words("banana"))
     with trio.fail_after(PATIENCE):
         async with bench.process(gate) as process:
@@ -135,9 +148,9 @@ async def test_a_first_build_is_not_waited_for(autojump_clock: trio.testing.Mock
 
 
 async def test_a_file_that_cannot_be_indexed_does_not_make_answers_unfresh(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, watching: str
 ) -> None:
-    bench = Bench()
+    bench = bench_with(watching)
     bench.tree(ROOT, **{f"a{number}": words(f"apple{number}") for number in range(20)})
     bench.trees[ROOT].write("binary.py", b"\0" * 99)
     with trio.fail_after(PATIENCE):
@@ -150,9 +163,9 @@ async def test_a_file_that_cannot_be_indexed_does_not_make_answers_unfresh(
 
 
 async def test_a_search_does_not_claim_to_be_fresh_when_the_workspace_stops_under_it(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, watching: str
 ) -> None:
-    bench, gate = Bench(), Gate("embedder.embed", about="apricot")
+    bench, gate = bench_with(watching), Gate("embedder.embed", about="apricot")
     tree = bench.tree(ROOT, a=words("apple"))
     with trio.fail_after(PATIENCE):
         async with bench.process(gate) as process:
@@ -176,9 +189,9 @@ async def test_a_search_does_not_claim_to_be_fresh_when_the_workspace_stops_unde
 
 
 async def test_a_search_is_not_fresh_if_the_indexing_it_waited_for_failed(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, watching: str
 ) -> None:
-    bench, gate = Bench(), Gate("store.upsert")
+    bench, gate = bench_with(watching), Gate("store.upsert")
     broken = Failing("ledger.apply", StateDamaged("The ledger is damaged."))
     tree = bench.tree(ROOT, a=words("apple"), b=words("banana"))
     with trio.fail_after(PATIENCE):
