@@ -1,9 +1,12 @@
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
-from hypothesis import settings
+from attrs import define, field
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -450,3 +453,68 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueue = QueueMachine.TestCase
 TestQueue.settings = settings(max_examples=50, stateful_step_count=25)
+
+
+OPERATIONS = st.one_of(
+    st.tuples(st.just("mark"), PATHS),
+    st.tuples(st.just("take"), PATHS),
+    st.tuples(st.just("settle"), PATHS),
+    st.tuples(st.just("give back"), PATHS),
+    st.tuples(st.just("wait"), st.sets(PATHS, min_size=1)),
+)
+
+
+@define
+class Waits:
+    """Waiters against a plain account of marks: each is told once work that began after its last mark is settled."""
+
+    queue: WorkQueue = field(factory=WorkQueue)
+    marks: Counter[str] = field(factory=Counter)
+    held: dict[str, int] = field(factory=dict)
+    settled: Counter[str] = field(factory=Counter)
+    """Path → the latest mark that was settled."""
+    targets: list[dict[str, int]] = field(factory=list)
+    told: list[int] = field(factory=list)
+
+    async def run(self, operations: Sequence[tuple[str, Any]]) -> None:
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                for name, what in operations:
+                    await self.carry_out(nursery, name, what)
+                    await trio.testing.wait_all_tasks_blocked()
+                    done = [number for number, targets in enumerate(self.targets) if self.is_settled(targets)]
+                    assert sorted(self.told) == done
+                nursery.cancel_scope.cancel()
+
+    def is_settled(self, targets: dict[str, int]) -> bool:
+        return all(self.settled[path] >= mark for path, mark in targets.items())
+
+    async def carry_out(self, nursery: trio.Nursery, name: str, what: Any) -> None:
+        match name:
+            case "mark":
+                self.queue.mark(what, EDIT)
+                self.marks[what] += 1
+            case "take" if len(self.queue) > len(self.held):
+                for path in (await self.queue.take(1)).paths:
+                    self.held[path] = self.marks[path]
+            case "settle" if what in self.held:
+                self.queue.settle(what)
+                self.settled[what] = self.held.pop(what)
+            case "give back" if what in self.held:
+                self.queue.give_back(what)
+                del self.held[what]
+            case "wait":
+                self.targets.append({path: self.marks[path] for path in what if path in self.queue})
+                nursery.start_soon(self.wait, len(self.targets) - 1, what)
+            case _:
+                await trio.lowlevel.checkpoint()
+
+    async def wait(self, number: int, paths: Iterable[str]) -> None:
+        assert await self.queue.settled(paths)
+        self.told.append(number)
+
+
+@settings(max_examples=60)
+@given(st.lists(OPERATIONS, max_size=25))
+def test_a_waiter_is_told_exactly_when_what_it_waits_for_is_settled(operations: Sequence[tuple[str, Any]]) -> None:
+    trio.run(Waits().run, operations)
