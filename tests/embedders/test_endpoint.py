@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semindex.embedders.endpoint import (
-    Endpoint,
     Passing,
     RateLimited,
     TooLarge,
@@ -22,9 +21,7 @@ from semindex.embedders.endpoint import (
 )
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, SemindexError
 
-ENDPOINT = Endpoint(
-    "http://user:password@127.0.0.1:8001/v1/embeddings?key=hidden", {"authorization": "Bearer sk-secret-key"}
-)
+ENDPOINT = endpoint_of("http://user:password@127.0.0.1:8001/v1/embeddings?key=hidden", "sk-secret-key")
 
 
 def answer(*vectors: Any, **fields: Any) -> bytes:
@@ -59,6 +56,15 @@ def test_a_base_url_says_where_to_post_and_with_which_headers(base_url: str, url
 @pytest.mark.parametrize("key", [None, ""])
 def test_without_a_key_there_is_no_header_of_authentication(key: str | None) -> None:
     assert endpoint_of("http://host/embeddings", key).headers == {"content-type": "application/json"}
+
+
+def test_a_user_info_is_used_where_there_is_no_key_and_never_stays_in_the_url() -> None:
+    named = endpoint_of("http://us%40er:p%3Ass@host/v1", None)
+    keyed = endpoint_of("http://user:pass@host/v1", "sk-secret-key")
+
+    assert named.url == keyed.url == "http://host/v1/embeddings"
+    assert named.headers["authorization"] == "Basic " + base64.b64encode(b"us@er:p:ss").decode()
+    assert keyed.headers["authorization"] == "Bearer sk-secret-key"
 
 
 def test_an_endpoint_is_shown_without_credentials() -> None:

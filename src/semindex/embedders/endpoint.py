@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import numpy as np
 from attrs import field, frozen
@@ -58,22 +58,27 @@ class Endpoint:
     headers: Mapping[str, str] = field(repr=False)
 
     def __str__(self) -> str:
-        """Return the URL as it may be shown: without user-info and query."""
-        parts = urlsplit(self.url)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        """Return the URL as it may be shown: without its query."""
+        return urlunsplit(urlsplit(self.url)._replace(query="", fragment=""))
 
 
 def endpoint_of(base_url: str, api_key: str | None) -> Endpoint:
-    """Return the endpoint of a base URL; without a key there is no header of authentication."""
+    """Return the endpoint of a base URL; with neither a key nor a user-info there is no header of authentication.
+
+    A key comes before a user-info, which is left out of the URL: clients log URLs.
+    """
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/")
     is_complete = _COMPLETE.search(path) is not None
+    user_info, _, host = parts.netloc.rpartition("@")
     headers = {"content-type": "application/json"}
     if api_key:
         headers["authorization"] = f"Bearer {api_key}"
         if is_complete:
             headers["api-key"] = api_key
-    url = urlunsplit(parts._replace(path=path if is_complete else f"{path}/embeddings"))
+    elif user_info:
+        headers["authorization"] = f"Basic {base64.b64encode(unquote(user_info).encode()).decode()}"
+    url = urlunsplit(parts._replace(netloc=host, path=path if is_complete else f"{path}/embeddings"))
     return Endpoint(url, headers)
 
 

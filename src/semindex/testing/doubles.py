@@ -73,8 +73,8 @@ class Faulty:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, rightly or not."""
-        if scope["type"] != "http":
-            await self.application(scope, receive, send)
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
             return
         if scope["path"].startswith("/double/"):
             await self._control(scope, receive, send)
@@ -125,6 +125,14 @@ class _Cut:
             piece = message.get("body", b"")[: self.left]
             self.left -= len(piece)
             await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
+            return
 
 
 async def _read(receive: Receive) -> bytes:
