@@ -28,7 +28,7 @@ PATIENCE = 120.0
 """Seconds after which an answer that is not fresh yet never will be, on a busy machine."""
 TOKENS_ASKED = 2
 """Words asked for in each tree after a move, besides the one that all files hold."""
-PRYING_PAUSE = 0.02
+PRYING_PAUSE = 0.005
 """Seconds between two questions that are asked at any time."""
 
 
@@ -153,7 +153,7 @@ class Machine:
 
     async def begin(self) -> None:
         """Register all trees, and wait until they are indexed."""
-        await trio.to_thread.run_sync(self._look)
+        await self.look()
         for tree in self.repository.trees:
             await self.register(tree)
 
@@ -162,6 +162,11 @@ class Machine:
         await self.cell.leases.register(self.identity(tree), str(tree))
         with trio.fail_after(PATIENCE):
             await workspace_of(self.cell, self.identity(tree)).settled()
+
+    async def renew(self, tree: Path, *, purge: bool) -> None:
+        """Release a tree, with or without what is stored of it, and register it again."""
+        await self.cell.leases.release(self.identity(tree), purge=purge)
+        await self.register(tree)
 
     async def end(self) -> None:
         """Release all trees, and delete what was stored of them."""
@@ -179,46 +184,68 @@ class Machine:
             nursery.cancel_scope.cancel(reason="all moves are played")
 
     async def step(self, move: Move) -> None:
-        """Make one move, rest, and ask in every tree."""
+        """Make one move, rest, and ask in every tree: at once for what all files hold, then for what changed."""
         before = self._expected
-        await self.move(move)
-        await trio.sleep(move.pause)
-        await self.ask_everywhere(before)
+        answers: dict[Path, SearchResponse] = {}
+        self._chronicle.is_moving = True
+        async with trio.open_nursery() as others:
+            for tree in self.repository.trees:
+                others.start_soon(self._prod, tree)
+            await trio.to_thread.run_sync(self.repository.play, move)
+            self.tally.moves[move.name] += 1
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.look)
+                await trio.sleep(move.pause)
+                for tree in self.repository.trees:
+                    nursery.start_soon(self._ask_at_rest, tree, COMMON, answers)
+            others.cancel_scope.cancel(reason="the move was played and asked for")
+        for tree, answer in answers.items():
+            self._compare(tree, COMMON, answer)
+        await self.ask_for(before)
         self._chronicle.check()
 
-    async def move(self, move: Move) -> None:
-        """Make one move."""
-        self._chronicle.is_moving = True
-        await trio.to_thread.run_sync(self._move, move)
+    async def look(self) -> None:
+        """Note what is on disk, where nothing moves any more, and work out what is to be found."""
+        await trio.to_thread.run_sync(self._chronicle.note)
         self._chronicle.is_moving = False
-        self.tally.moves[move.name] += 1
+        self._expected = await trio.to_thread.run_sync(
+            lambda: {tree: self._oracle.texts(tree) for tree in self.repository.trees}
+        )
 
-    async def ask_everywhere(self, before: Mapping[Path, Mapping[str, str]] | None = None) -> None:
-        """Ask for what all files hold and, if it is known what was ``before``, for some of what changed."""
+    async def ask_for(self, before: Mapping[Path, Mapping[str, str]]) -> None:
+        """Ask for some of what is there and was not before, or the other way round."""
         async with trio.open_nursery() as nursery:
             for tree in self.repository.trees:
-                changed = _tokens((before or self._expected)[tree]) ^ _tokens(self._expected[tree])
-                for question in [COMMON, *sorted(changed, reverse=True)[:TOKENS_ASKED]]:
-                    nursery.start_soon(self._ask_at_rest, tree, question)
+                changed = _tokens(before[tree]) ^ _tokens(self._expected[tree])
+                for question in sorted(changed, reverse=True)[:TOKENS_ASKED]:
+                    nursery.start_soon(self._ask_and_compare, tree, question)
 
-    def _move(self, move: Move) -> None:
-        self.repository.play(move)
-        self._look()
+    async def ask_for_all(self) -> None:
+        """Ask for what all files hold, in every tree."""
+        async with trio.open_nursery() as nursery:
+            for tree in self.repository.trees:
+                nursery.start_soon(self._ask_and_compare, tree, COMMON)
 
-    def _look(self) -> None:
-        self._chronicle.note()
-        self._expected = {tree: self._oracle.texts(tree) for tree in self.repository.trees}
+    async def _prod(self, tree: Path) -> None:
+        """Have a tree compared with its index all the time: whoever asks now must not be served by what began before."""
+        while True:
+            await workspace_of(self.cell, self.identity(tree)).sweep(full=False)
 
     async def _pry(self) -> None:
         """Ask anything of anyone at any time."""
         while True:
             tree = self._random.choice(self.repository.trees)
             question = self._random.choice([COMMON, *_tokens(self._expected[tree])])
-            await self._ask(tree, question, fresh=self._random.random() < 0.3)
+            await self._ask(tree, question, fresh=self._random.random() < 0.5)
             await trio.sleep(PRYING_PAUSE)
 
-    async def _ask_at_rest(self, tree: Path, question: str) -> None:
-        """Ask until the answer is fresh, and compare it with what is expected."""
+    async def _ask_and_compare(self, tree: Path, question: str) -> None:
+        answers: dict[Path, SearchResponse] = {}
+        await self._ask_at_rest(tree, question, answers)
+        self._compare(tree, question, answers[tree])
+
+    async def _ask_at_rest(self, tree: Path, question: str, answers: dict[Path, SearchResponse]) -> None:
+        """Ask until the answer is fresh, and note it."""
         with trio.fail_after(PATIENCE):
             while True:
                 began = trio.current_time()
@@ -229,6 +256,10 @@ class Machine:
                 self.tally.unnamed += not answer.pending
         self.tally.fresh += 1
         self.tally.seconds.append(trio.current_time() - began)
+        answers[tree] = answer
+
+    def _compare(self, tree: Path, question: str, answer: SearchResponse) -> None:
+        """Hold a fresh answer against what is expected."""
         found = {hit.file_path for hit in answer.results if question in hit.code_chunk}
         expected = {path for path, text in self._expected[tree].items() if question in text}
         self.tally.surplus += [f"{tree.name}, {question}: {path} is found" for path in sorted(found - expected)]

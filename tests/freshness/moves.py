@@ -22,6 +22,9 @@ TOKEN = re.compile(r"worthwhile\d{6}")
 """Words that only one text holds, which may be that of several files."""
 MAX_FILES = 24
 """In one tree: an answer of fifty hits shows all of them."""
+BALLAST = "ballast"
+"""Directory of files that nobody touches, each too short for a chunk: they make every look at the tree take its time."""
+BALLAST_FILES = 100
 DIRECTORIES = ("", "alpha", "beta", "alpha/deep", "gamma/very/deep")
 """Where new files go."""
 
@@ -92,6 +95,10 @@ class Repository:
         self.primary.mkdir(parents=True)
         self.git(self.primary, "init", "--quiet", "--initial-branch=main")
         self.write_excludes("")
+        for number in range(BALLAST_FILES):
+            place = self.primary / BALLAST / f"part{number % 10}" / f"file{number}.yaml"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(f"number: {number}\n")
         for number in range(6):
             self.write(self.primary / DIRECTORIES[number % 3] / f"first{number}.py")
         self.commit(self.primary)
@@ -137,9 +144,12 @@ class Repository:
         """Return every file of an indexed type, whatever it is now: a link, too large, ignored."""
         found = []
         for directory, below, files in os.walk(tree):
-            below[:] = [name for name in below if not name.startswith(".") and Path(directory, name) != self.nested]
+            below[:] = [name for name in below if self._is_free(Path(directory, name))]
             found += [Path(directory, file) for file in files if Path(file).suffix in SUFFIXES]
         return sorted(found, key=os.fsencode)
+
+    def _is_free(self, directory: Path) -> bool:
+        return not directory.name.startswith(".") and directory.name != BALLAST and directory != self.nested
 
     def directories(self, tree: Path) -> list[Path]:
         """Return every directory below the root that is free to go."""
@@ -191,7 +201,7 @@ def edit_in_place(repository: Repository, tree: Path, pick: int, other: int) -> 
     file = repository.file(tree, pick)
     if file.is_symlink():
         file.unlink()
-    for _ in range(1 + other % 3):
+    for _ in range(1 + other % 10):
         repository.write(file)
         repository.note()
 
