@@ -11,9 +11,10 @@ from semindex import service
 from semindex.config import IndexingConfig, ShutdownConfig
 from semindex.embedders.static import PROFILE, StaticEmbedder
 from semindex.model.answers import CellPhase
-from semindex.model.errors import EmbedderUnavailable
+from semindex.model.errors import EmbedderUnavailable, NotReady
 from semindex.model.profiles import Role
 from semindex.model.registrations import OperationState
+from semindex.model.status import State
 from semindex.observe import health
 from semindex.ports import Vectors
 from semindex.testing.cells import config_below, running_cell, workspace_of
@@ -137,3 +138,23 @@ async def test_a_cell_starts_although_what_is_configured_does_not_answer_and_say
             while cell.phase()[0] is not CellPhase.DEGRADED:
                 await cell.changes.beyond(cell.changes.value)
             assert "http://127.0.0.1:1" in cell.phase()[1]
+
+
+async def test_what_was_registered_is_not_served_once_it_lies_outside_of_the_allowed_roots(
+    tmp_path: Path, tree: Path
+) -> None:
+    config = config_below(tmp_path, tree)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with running_cell(config) as cell:
+        await cell.leases.register("mine", str(tree))
+
+    async with running_cell(config_below(tmp_path, elsewhere)) as cell:
+        status = cell.leases.status("mine")
+        assert status.workspace.state is State.STANDBY
+        assert "outside" in status.workspace.message
+        with pytest.raises(NotReady, match="outside"):
+            await cell.searches.search("mine", "heliotrope")
+
+    async with running_cell(config) as cell:
+        assert workspace_of(cell, "mine") is not None

@@ -23,20 +23,31 @@ Purge = Callable[[str], Awaitable[None]]
 
 WITHOUT_BASELINE = "The primary checkout that this worktree builds on is not indexed."
 DELETED = "The directory was deleted; restore it, or release the registration."
-DISABLED = "Indexing is disabled in the configuration (indexing.enabled)."
+
+Hindrance = Callable[[str], str | None]
+"""Returns why the workspace of a canonical path may not run, None if it may."""
+
+
+def unhindered(_: str) -> None:
+    """Let every workspace run."""
 
 
 class Openings:
     """The running workspaces of a cell."""
 
     def __init__(
-        self, book: LeaseBook, start: StartWorkspace, purge: Purge, changes: Revision, *, enabled: bool = True
+        self,
+        book: LeaseBook,
+        start: StartWorkspace,
+        purge: Purge,
+        changes: Revision,
+        hindrance: Hindrance = unhindered,
     ) -> None:
         self._book = book
         self._start = start
         self._purge = purge
         self._changes = changes
-        self._enabled = enabled
+        self._hindrance = hindrance
         self._locks: dict[str, trio.Lock] = {}
         self._is_stopping = False
 
@@ -62,8 +73,8 @@ class Openings:
             raise Starting("The cell is stopping; register again once it is back.")
         if (running := self._book.workspace_of(path)) is not None:
             lease.workspace = running
-        elif not self._enabled:
-            lease.idle_because = DISABLED
+        elif hindrance := self._hindrance(path):
+            lease.idle_because = hindrance
         elif baseline_path is not None and baseline is None:
             lease.idle_because = WITHOUT_BASELINE
         else:

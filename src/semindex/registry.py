@@ -27,7 +27,7 @@ from semindex.model.errors import (
     first_of,
 )
 from semindex.model.registrations import Lifecycle, Registration, Retained
-from semindex.openings import DELETED, Openings, Purge, StartWorkspace
+from semindex.openings import DELETED, Hindrance, Openings, Purge, StartWorkspace, unhindered
 from semindex.ports import CellState
 
 logger = logging.getLogger(__name__)
@@ -47,16 +47,16 @@ class Registry:
         nursery: trio.Nursery,
         changes: Revision,
         *,
-        enabled: bool = True,
+        hindrance: Hindrance = unhindered,
     ) -> None:
-        """``nursery`` is where releases run to their end, whoever asked for them; ``enabled``: workspaces may run."""
+        """``nursery`` is where releases run to their end, whoever asked for them; ``hindrance`` tells which workspaces may not run."""
         self.changes = changes
         self.restored = trio.Event()
         self._state = state
         self._policy = policy
         self._nursery = nursery
         self._book = LeaseBook()
-        self._openings = Openings(self._book, start, purge, changes, enabled=enabled)
+        self._openings = Openings(self._book, start, purge, changes, hindrance)
         self._claims: dict[str, tuple[str, str | None]] = {}
         """Id → path and baseline of registrations that are being accepted."""
 

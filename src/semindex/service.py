@@ -16,7 +16,7 @@ from attrs import frozen
 
 from semindex.cell.cell import Cell
 from semindex.cell.inspection import Inspection
-from semindex.cell.leases import Leases
+from semindex.cell.leases import Leases, lies_in
 from semindex.cell.operations import Operations
 from semindex.cell.searches import SearchDefaults, Searches
 from semindex.cell.tokens import SearchTokens
@@ -184,9 +184,8 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                 policy = Policy(
                     config.retention.worktree == "purge", config.retention.ttl, config.limits.max_registrations
                 )
-                registry = Registry(
-                    state, maker.start, maker.purge, policy, workspaces, changes, enabled=config.indexing.enabled
-                )
+                hindrance = partial(_hindrance, config, allowed_roots)
+                registry = Registry(state, maker.start, maker.purge, policy, workspaces, changes, hindrance=hindrance)
                 threshold = config.indexing.search_min_score
                 defaults = SearchDefaults(
                     scheduler.profile.default_min_score if threshold is None else threshold,
@@ -229,6 +228,15 @@ async def restore(cell: Cell) -> None:
     await cell.search_tokens.load()
     cell.is_restored = True
     cell.changes.bump()
+
+
+def _hindrance(config: CellConfig, allowed_roots: tuple[str, ...], path: str) -> str | None:
+    """Return why the workspace of a path, registered now or in an earlier run, may not run."""
+    if not config.indexing.enabled:
+        return "Indexing is disabled in the configuration (indexing.enabled)."
+    if not any(lies_in(path, root) for root in allowed_roots):
+        return "It lies outside of the directories that may be indexed now; serve it again, or release it."
+    return None
 
 
 async def _look_for_grammars(cell: Cell, pool: ProcessChunkerPool) -> None:

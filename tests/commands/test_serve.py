@@ -156,7 +156,8 @@ def test_the_greeting_is_a_ready_entry_for_mcp_clients_and_holds_no_token(home: 
         assert cell.wait() == 0
 
     entry = json.loads(greeting[greeting.index("{") :])["mcpServers"]["semindex"]
-    command = entry["headers"]["Authorization"].removeprefix("!")
+    export = next(line for line in greeting.splitlines() if line.startswith("  export "))
+    command = f'{export}; printf %s "{entry["headers"]["Authorization"]}"'
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
     assert entry["url"] == f"{cell.url}/mcp"
     assert said == f"Bearer {tokens[1]}"

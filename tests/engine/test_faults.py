@@ -18,7 +18,7 @@ from semindex.testing.bench import Bench, Process, words
 from semindex.testing.faults import Fault, FaultPlan
 from semindex.testing.intercept import Gate, Recorder
 
-P, SIBLING = "/primary", "/sibling"
+P, W, SIBLING = "/primary", "/worktree", "/sibling"
 PATIENCE = 40_000.0
 TREE = {f"file{number}": words(f"token{number}") for number in range(12)}
 
@@ -50,7 +50,7 @@ def plans() -> st.SearchStrategy[Mapping[str, Sequence[Fault]]]:
     return st.fixed_dictionaries({}, optional={name: st.lists(faults, max_size=6) for name, faults in calls.items()})
 
 
-def assert_adds_up(bench: Bench, workspace: Workspace) -> None:
+def assert_adds_up(workspace: Workspace) -> None:
     """Hold what a workspace says against what lies on the disk, which does not change here."""
     status, index = workspace.status(), workspace.index
     files = status.files
@@ -64,9 +64,9 @@ def assert_adds_up(bench: Bench, workspace: Workspace) -> None:
         assert record.state is FileState.INDEXED or record.reason
 
 
-async def watch_over(bench: Bench, workspace: Workspace) -> None:
+async def watch_over(workspace: Workspace) -> None:
     while True:
-        assert_adds_up(bench, workspace)
+        assert_adds_up(workspace)
         await workspace.changes.beyond(workspace.changes.value)
 
 
@@ -74,17 +74,15 @@ async def edit(bench: Bench, process: Process) -> None:
     """Change a file here and there while things go wrong; the set of files stays the same."""
     for number in range(6):
         await trio.sleep(7)
-        bench.trees[P].write(f"file{number}.py", words(f"changed{number}"))
-        with trio.move_on_after(20):
-            try:
-                await process.workspaces[P].sweep(full=False)
-            except SemindexError:
-                continue
+        for root in (P, W) if number % 2 else (W,):
+            bench.trees[root].write(f"file{number}.py", words(f"changed{number}"))
+            with trio.move_on_after(20), suppress(SemindexError):
+                await process.workspaces[root].sweep(full=False)
 
 
 async def converge(bench: Bench, process: Process) -> None:
     """Compare until nothing is left to mend."""
-    for root in (P, SIBLING):
+    for root in (P, W, SIBLING):
         workspace = process.workspaces[root]
         is_right = False
         while not is_right:
@@ -93,23 +91,23 @@ async def converge(bench: Bench, process: Process) -> None:
                 status = await workspace.settled()
                 is_right = status.state is State.INDEXED and status.files.failed == 0
             await trio.sleep(1)
-        assert_adds_up(bench, workspace)
+        assert_adds_up(workspace)
 
 
 async def live_through(plan: FaultPlan) -> None:
     bench = Bench()
-    bench.tree(P, **TREE)
-    bench.tree(SIBLING, **TREE)
+    for root in (P, W, SIBLING):
+        bench.tree(root, **TREE)
     with trio.fail_after(PATIENCE):
         async with bench.process(plan) as process, trio.open_nursery() as nursery:
-            workspace = await process.start(P)
-            nursery.start_soon(watch_over, bench, workspace)
+            nursery.start_soon(watch_over, await process.start(P))
+            nursery.start_soon(watch_over, await process.start(W, baseline=P))
             await edit(bench, process)
             await process.start(SIBLING)
             await converge(bench, process)
             nursery.cancel_scope.cancel(reason="everything is right again")
-        for root in (P, SIBLING):
-            assert await differences(bench, root) == []
+        for root, baseline in ((P, None), (W, P), (SIBLING, None)):
+            assert await differences(bench, root, baseline=baseline) == []
 
 
 @settings(max_examples=60)

@@ -56,7 +56,7 @@ def test_the_whole_disk_and_the_home_directory_have_to_be_forced(
     (tmp_path / "link").symlink_to("home")
     monkeypatch.setenv("HOME", str(tmp_path / "link"))
     for path, canonical in (("/", "/"), (str(tmp_path / "home"), str(tmp_path / "home"))):
-        with pytest.raises(PathRefused, match="or force it"):
+        with pytest.raises(PathRefused, match="or say --force"):
             resolve_workspace_root(path)
         assert resolve_workspace_root(path, force=True) == canonical
 

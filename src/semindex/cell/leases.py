@@ -106,7 +106,7 @@ class Leases:
     def _require_allowed(self, place: Place) -> None:
         if not any(lies_in(place.path, root) for root in self.allowed_roots):
             raise OutsideRoots(
-                f"{place.path} lies outside of the directories that may be indexed; add one of them to allowedRoots."
+                f"{place.path} lies outside of the directories that may be indexed; serve it or its parent as well, with --root or allowedRoots."
             )
 
 

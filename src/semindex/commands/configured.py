@@ -44,10 +44,9 @@ def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise ValueError
-    return number
+    if not text.isascii() or not text.isdecimal() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 65535")
+    return int(text)
 
 
 def configured(arguments: argparse.Namespace, *, needs_roots: bool = True) -> Configured:

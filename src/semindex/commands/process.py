@@ -150,13 +150,15 @@ class CellProcess:
 def greeting(url: str, token_files: tuple[Path, Path] | None) -> str:
     """Return what is printed once a cell listens: where, which files hold its tokens, and an entry for MCP clients."""
     lines = [f"semindex {__version__} listens on {url}"]
-    authorization = f"Bearer ${{{secrets.MCP_TOKEN}}}"
+    variable = secrets.MCP_TOKEN
     if token_files is not None:
         control, mcp = token_files
         lines += [f"control token: {control}", f"MCP token: {mcp}"]
-        authorization = f"!printf 'Bearer %s' \"$(cat {shlex.quote(str(mcp))})\""
+        lines += ["before an MCP client is started:", f'  export {variable}="$(cat {shlex.quote(str(mcp))})"']
     if url.startswith("http:"):
-        entry = {"type": "http", "url": f"{url}/mcp", "headers": {"Authorization": authorization}}
+        # The entry is as good as public: it ends in repositories, so that the token stays in the client's environment.
+        headers = {"Authorization": f"Bearer ${{{variable}}}"}
+        entry = {"type": "http", "url": f"{url}/mcp", "headers": headers}
         lines += ["entry for MCP clients:", json.dumps({"mcpServers": {"semindex": entry}}, indent=2)]
     return "\n".join(lines) + "\n"
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 REGISTRATION = "try"
 """Id of the one registration of such a cell."""
+MAX_RESULTS = 50
+PATIENCE = 10.0
+"""Seconds without any progress after which trouble that a service would sit out is told."""
 REFRESH = 0.1
 """Seconds between two looks at the progress."""
 
@@ -48,10 +51,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 50:
-        raise ValueError
-    return number
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MAX_RESULTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_RESULTS}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -124,10 +126,16 @@ async def _follow(workspace: "Workspace") -> "WorkspaceStatus":
 
     from semindex.progress import IndexProgress
 
+    processed, progressed = -1, trio.current_time()
     with IndexProgress() as progress:
         while (status := workspace.status()).state not in (State.INDEXED, State.ERROR):
             _show(progress, status)
-            await workspace.changes.beyond(workspace.changes.value)
+            if status.last_error is None or status.processed != processed:
+                processed, progressed = status.processed, trio.current_time()
+            elif trio.current_time() - progressed > PATIENCE:
+                raise ScanFailed(status.last_error)
+            with trio.move_on_after(PATIENCE):
+                await workspace.changes.beyond(workspace.changes.value)
             await trio.sleep(REFRESH)
         _show(progress, status)
     return status
@@ -167,12 +175,21 @@ def _as_text(root: str, query: str, status: "WorkspaceStatus", answer: "SearchRe
     lines = [f"{status.files.indexed:,} files, {status.chunks:,} chunks in {root}", f"Question: {query}", ""]
     for hit in answer.results:
         lines += _hit_as_lines(hit)
-    if not answer.results:
+    if not status.chunks:
+        lines += [_nothing_indexed(root), ""]
+    elif not answer.results:
         lines += ["Nothing here is close enough to the question. Try other words, or fewer.", ""]
     for path, reason in status.failed_files:
         lines.append(f"Not indexed: {path}: {reason}")
     lines += ["For agents and editors, keep it running and up to date:", f"  semindex serve --root {shlex.quote(root)}"]
     return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _nothing_indexed(root: str) -> str:
+    inner = sorted(entry.name for entry in os.scandir(root) if os.path.exists(os.path.join(entry.path, ".git")))
+    if not inner:
+        return "No file here is one to be indexed: there is no source code, or all of it is ignored."
+    return f"Nothing here but repositories of their own, each indexed by itself: name one of {', '.join(inner)}."
 
 
 def _hit_as_lines(hit: "Hit") -> list[str]:

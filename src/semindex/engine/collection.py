@@ -83,8 +83,10 @@ class CollectionKeeper:
         if differences := self._differences(info, metadata):
             self.is_outdated = True
             change = f"The index is built anew, because its {', its '.join(differences)}."
+            if info.metadata is None:  # its making was cut short before anything was stored in it
+                return Opened(is_new=True, is_complete=False)
             logger.warning("collection %s: %s", self.name, change)
-            return Opened(is_new=True, is_complete=False, change=change if info.metadata else None)
+            return Opened(is_new=True, is_complete=False, change=change)
         await self._store.open(self.name)
         is_same = metadata.chunking_profile is self._chunking
         self.exists, self.is_complete = True, metadata.indexing_complete and is_same

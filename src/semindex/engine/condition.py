@@ -3,6 +3,7 @@
 The state is computed from facts whenever it is asked for, so that it cannot drift away from them.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -13,6 +14,8 @@ from semindex.engine.revision import Revision
 from semindex.engine.workqueue import WorkQueue
 from semindex.model.errors import NotReady, SemindexError, StoreUnavailable
 from semindex.model.status import State, WorkspaceStatus
+
+logger = logging.getLogger(__name__)
 
 FAILED_SHARE = 0.1
 """A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
@@ -76,6 +79,8 @@ class Condition:
 
     def report(self, trouble: str | None) -> None:
         """Take note of a dependency in trouble, or of progress."""
+        if trouble is not None and trouble != self.trouble:
+            logger.warning("the indexing is held up: %s", trouble)
         self.trouble = trouble
         self.touch()
 

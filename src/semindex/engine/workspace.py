@@ -330,7 +330,7 @@ class Workspace:
         try:
             await self._keeper.close()
         except SemindexError as error:
-            logger.warning("a collection was not closed: %s", error)
+            logger.info("a collection was not closed: %s", error)  # the next opening puts right whatever that left
 
     async def _purge_data(self) -> None:
         """Delete collection and ledger, and say so if that failed."""

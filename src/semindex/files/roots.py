@@ -30,9 +30,9 @@ def resolve_workspace_root(path: str, *, force: bool = False) -> str:
     """
     root = _resolved(path)
     if root == "/" and not force:
-        raise PathRefused("/ is the whole file system; name the project's directory, or force it.")
+        raise PathRefused("/ is the whole file system; name the project's directory, or say --force.")
     if root == os.path.realpath(os.path.expanduser("~")) and not force:
-        raise PathRefused(f"{root} is the home directory; name a project in it, or force it.")
+        raise PathRefused(f"{root} is the home directory; name a project in it, or say --force.")
     return root
 
 
