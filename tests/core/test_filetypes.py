@@ -1,4 +1,5 @@
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,12 @@ def test_whole_names_are_of_the_extended_profile_only() -> None:
 
 def test_an_extension_is_the_last_dot_and_what_follows_in_lower_case() -> None:
     assert [extension(name) for name in ("a.PY", "b/c.tar.GZ", "d.e/f", "g.")] == [".py", ".gz", "", "."]
+
+
+def test_the_configuration_page_lists_every_type_and_marks_those_of_the_extended_profile() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    section = page.partition("## What is indexed")[2].partition("\n## ")[0]
+    shown = re.findall(r"(\*?)`([^`]+)`", "".join(re.findall(r"^\| by .*$", section, re.MULTILINE)))
+
+    assert sorted(name for _, name in shown) == list(extensions(EXTENDED))
+    assert sorted(name for star, name in shown if not star) == list(extensions(KILO))
