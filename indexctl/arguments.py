@@ -106,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--path", required=True, metavar="PATH", help="relative to the workspace")
 
     _add_token_commands(add)
+
+    one = add(
+        "orphans", commands.orphans, "show what is stored and nothing owns any more; the service collects it in time"
+    )
+    one.add_argument("--purge", action="store_true", help="delete it now")
     return parser
 
 

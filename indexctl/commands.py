@@ -130,6 +130,17 @@ def revoke_token(client: Client, arguments: argparse.Namespace) -> Result:
     return Result("revocation", client.call("DELETE", path, needs=("revoked",)))
 
 
+def orphans(client: Client, arguments: argparse.Namespace) -> Result:
+    """Tell what nothing owns any more, and delete what was told if that is wanted."""
+    found = client.get(route("orphans"), needs=("orphans",))["orphans"]
+    if arguments.purge and found:
+        names = {"names": [orphan["name"] for orphan in found]}
+        return Result(
+            "purged", client.call("POST", route("orphans", "purge"), body=names, needs=("orphans",))["orphans"]
+        )
+    return Result("orphans", found)
+
+
 def _absolute(path: str) -> str:
     """Return a path as the service is to see it, whose working directory is another."""
     if not path or os.path.isabs(path):

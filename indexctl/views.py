@@ -173,6 +173,19 @@ def _revocation(done: Json) -> RenderableType:
     return plain(f"The token {done['revoked']} is worthless from now on.")
 
 
+def _orphans(found: list[Json]) -> RenderableType:
+    if not found:
+        return Text("There are none.")
+    rows = table("kind", "points", "name")
+    for each in found:
+        rows.add_row(plain(each.get("kind")), plain(each.get("points")), plain(each["name"]))
+    return rows
+
+
+def _purged(gone: list[Json]) -> RenderableType:
+    return Group(_orphans(gone), plain("Deleted."))
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -197,4 +210,6 @@ _VIEWS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "new_token": _new_token,
     "tokens": _tokens,
     "revocation": _revocation,
+    "orphans": _orphans,
+    "purged": _purged,
 }

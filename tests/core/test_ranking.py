@@ -7,7 +7,13 @@ def hit(path: str, score: float, lines: tuple[int, int] = (1, 9), text: str = "t
 
 
 def test_hits_are_ordered_by_score_then_path_then_lines() -> None:
-    ordered = [hit("b", 0.9), hit("a", 0.5, (1, 9)), hit("a", 0.5, (2, 3)), hit("a", 0.5, (2, 9)), hit("b", 0.5, (2, 3))]
+    ordered = [
+        hit("b", 0.9),
+        hit("a", 0.5, (1, 9)),
+        hit("a", 0.5, (2, 3)),
+        hit("a", 0.5, (2, 9)),
+        hit("b", 0.5, (2, 3)),
+    ]
 
     assert merge([ordered[::-1]]) == ordered
     assert merge([ordered[::2], ordered[1::2]]) == ordered

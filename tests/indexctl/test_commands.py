@@ -1,5 +1,6 @@
 """Every command against a real cell over a real socket, as a script sees it."""
 
+import argparse
 import os
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from indexctl import commands
 from semindex.testing.serving import ServedCell
+from tests.indexctl.answering import answering, said
 from tests.indexctl.conftest import MAX_FILES, Run
 
 
@@ -211,3 +213,20 @@ def test_what_cannot_be_indexed_is_not_searched_either(indexctl: Run, workspace:
     assert registered.code == 1
     assert str(MAX_FILES) in registered.err
     assert searched.code == 5
+
+
+def test_a_tidy_service_has_no_orphans_and_nothing_is_purged(indexctl: Run) -> None:
+    assert indexctl("orphans").json == []
+    assert indexctl("orphans", "--purge").json == []
+
+
+@pytest.mark.parametrize(
+    ("purge", "calls"), [(False, ["GET /v1/orphans"]), (True, ["GET /v1/orphans", "POST /v1/orphans/purge"])]
+)
+def test_orphans_are_only_deleted_if_that_is_said(purge: bool, calls: list[str]) -> None:
+    orphan = {"name": "/gone", "kind": "ledger", "points": 0, "reason": "Nobody has it."}
+    with answering(*[said(orphans=[orphan])] * len(calls)) as cell:
+        result = commands.orphans(cell.client(), argparse.Namespace(purge=purge))
+
+    assert result.value == [orphan]
+    assert [request.removesuffix(" HTTP/1.1") for request in cell.requests] == calls

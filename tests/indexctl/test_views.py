@@ -97,6 +97,8 @@ HIT = {"filePath": "a.py", "startLine": 3, "endLine": 9, "score": 0.8765, "codeC
         ("tokens", [{"id": "7", "label": "agent", "createdAt": "today"}], ["7   today    agent"]),
         ("tokens", [], ["There are none."]),
         ("revocation", {"revoked": "7"}, ["The token 7 is worthless"]),
+        ("orphans", [], ["There are none."]),
+        ("purged", [{"kind": "ledger", "points": 3, "name": "/gone"}], ["ledger  3       /gone", "Deleted."]),
     ],
 )
 def test_people_are_shown_what_matters(

@@ -79,7 +79,7 @@ async def _try(root: str, arguments: argparse.Namespace) -> int:
                 code = 128 + await anext(signals)
                 for number in (signal.SIGINT, signal.SIGTERM):
                     signal.signal(number, signal.SIG_DFL)  # whoever is impatient ends it with a second one
-                sys.stderr.write("\nInterrupted. What was indexed is kept: run the same again to go on.\n")
+                sys.stderr.write("\nInterrupted. Run the same again to go on.\n")
                 nursery.cancel_scope.cancel(reason="interrupted")
 
             nursery.start_soon(watch)
