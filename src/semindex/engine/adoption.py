@@ -15,6 +15,7 @@ from semindex.core.known_models import known_model
 from semindex.engine.collection import is_foreign
 from semindex.engine.indexer import Tools
 from semindex.engine.pacing import paced
+from semindex.engine.remembering import remember_all
 from semindex.model.errors import ForeignCollection
 from semindex.model.points import CollectionMetadata
 from semindex.model.profiles import EmbeddingProfile
@@ -45,11 +46,7 @@ async def adopt(collection: str, tools: Tools, cell_id: str, hashes: ReferenceHa
     profile = tools.scheduler.profile
     _require_same_space(collection, info, metadata, profile)
     await tools.store.open(collection)
-    following, is_last = None, False
-    while not is_last:
-        page = await tools.store.stored_texts(collection, following)
-        await tools.scheduler.remember(page.texts, page.vectors)
-        following, is_last = page.following, page.following is None
+    await remember_all(collection, tools)
     stored = await tools.store.file_points(collection)
     records = []
     async for path, file_hash in paced((await hashes()).items()):

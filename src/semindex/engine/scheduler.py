@@ -140,9 +140,12 @@ class EmbeddingScheduler:
     async def remember(self, texts: Sequence[str], vectors: Vectors) -> None:
         """Keep vectors of chunks that were made elsewhere in this space, shape [len(texts), dimension]. Blank texts are none."""
         kept = [(number, text) for number, text in enumerate(map(str.strip, texts)) if text]
-        digests = [hashlib.sha256(well_formed(text).encode()).digest() for _, text in kept]
         rows = vectors[[number for number, _ in kept]]
-        await self._cache.put(self.profile.space(Role.DOCUMENT), digests, rows)
+        await self._cache.put(self.profile.space(Role.DOCUMENT), [_digest(text) for _, text in kept], rows)
+
+    async def knows_any(self, texts: Sequence[str]) -> bool:
+        """Say whether the vector of any of these chunks is in the cache."""
+        return bool(await self._cache.get(self.profile.space(Role.DOCUMENT), [_digest(text.strip()) for text in texts]))
 
     async def _embed(self, texts: Sequence[str], role: Role, priority: Priority) -> Embedded:
         call, made = _Call(), list[_Ticket]()
@@ -162,7 +165,7 @@ class EmbeddingScheduler:
 
     def _ticket(self, text: str, role: Role, priority: Priority, call: _Call) -> _Ticket:
         """Return the ticket of a text, which becomes as urgent as this call is."""
-        key = (role, hashlib.sha256(text.encode()).digest())
+        key = (role, _digest(text))
         ticket = self._tickets.get(key)
         if ticket is None:
             ticket = self._tickets[key] = _Ticket(key, self.profile.prefix(role) + text, priority, call)
@@ -278,3 +281,8 @@ class EmbeddingScheduler:
         """Tell those who still wait for a batch whose sender was cancelled or crashed."""
         left = [ticket for ticket in batch if self._tickets.get(ticket.key) is ticket]
         self._resolve(left, [EmbedderUnavailable("The embedding was abandoned; try again.")] * len(left))
+
+
+def _digest(text: str) -> bytes:
+    """Return the key of a text in the cache."""
+    return hashlib.sha256(well_formed(text).encode()).digest()

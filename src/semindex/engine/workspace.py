@@ -22,6 +22,7 @@ from semindex.engine.explaining import explain
 from semindex.engine.filetable import table_of
 from semindex.engine.index import Index
 from semindex.engine.indexer import Indexer, Tools
+from semindex.engine.remembering import remember_if_forgotten
 from semindex.engine.revision import Revision
 from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
 from semindex.engine.sweeping import Comparison, Sweeper
@@ -266,6 +267,8 @@ class Workspace:
             self._adopts = False
         table = await table_of((await self._tools.ledger.load()).values())
         opened = await self._keeper.open(table)
+        if self._keeper.exists:
+            await remember_if_forgotten(self._keeper.name, self._tools)
         if opened.is_new:
             # Nothing is stored, so that only records without points of their own still mean anything.
             await self._tools.ledger.apply([], [record.path for record in table if not record.inherited])
