@@ -8,7 +8,7 @@ import trio
 from attrs import evolve, frozen
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
-from semindex.model.errors import ForeignCollection, StoreUnavailable
+from semindex.model.errors import ForeignCollection, SemindexError, StoreUnavailable
 from semindex.model.points import CollectionMetadata
 from semindex.model.profiles import ChunkingProfile, EmbeddingProfile
 from semindex.model.status import FileRecord, FileState
@@ -137,7 +137,10 @@ class CollectionKeeper:
         """Free what the store holds open of the collection, however far its opening came."""
         if self._may_be_open:
             self._may_be_open = False
-            await self._store.close(self.name)
+            try:
+                await self._store.close(self.name)
+            except SemindexError as error:
+                logger.info("a collection was not closed: %s", error)  # the next opening puts right whatever that left
 
 
 def is_foreign(info: CollectionInfo, cell_id: str) -> bool:

@@ -247,7 +247,7 @@ class Workspace:
             if self.baseline is not None:
                 self.baseline.index.detach(self.index)
             with trio.move_on_after(CLOSE_GRACE, shield=True):
-                await self._close_collection()
+                await self._keeper.close()
 
     def _indexer(self) -> Indexer:
         prepare, report = self._keeper.ensure, self._condition.report
@@ -328,12 +328,6 @@ class Workspace:
                 yield
             finally:
                 self._ends_at_stop.remove(scope)
-
-    async def _close_collection(self) -> None:
-        try:
-            await self._keeper.close()
-        except SemindexError as error:
-            logger.info("a collection was not closed: %s", error)  # the next opening puts right whatever that left
 
     async def _purge_data(self) -> None:
         """Delete collection and ledger, and say so if that failed."""
