@@ -1,9 +1,10 @@
 """Command: one life of a repository and its worktree through ``indexctl``, against a real ``semindex serve``.
 
-python -m qualification.scenario [--json]
+python -m qualification.scenario [--servers] [--json]
 
 The steps are those of the wire page, section 9, that need no other product: 2 to 7, 10 and 12. Every search is fresh:
-it answers with what is on disk when it is asked, so that no step polls.
+it answers with what is on disk when it is asked, so that no step polls. With ``--servers`` the cell is a fleet's: it embeds
+at an endpoint and stores in a Qdrant server, both of which are doubles in processes of their own.
 """
 
 import argparse
@@ -12,12 +13,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 from attrs import asdict, define, field, frozen
 
+from semindex.testing.doubles import DoubleProcess
 from semindex.testing.serving import ServedCell
 
 HELIOTROPE: Final = "Heliotrope authentication"
@@ -41,7 +44,11 @@ export function rotate(keys: string[]): string[] {{
   return keys.map((key) => key.split("").reverse().join(""))
 }}
 """
+QDRANT_KEY: Final = "e2e-qdrant-api-key"
+EMBEDDER_KEY: Final = "e2e-embedder-api-key"
 TOKENS: Final = {
+    "SEMANTIC_INDEX_QDRANT_API_KEY": QDRANT_KEY,
+    "SEMANTIC_INDEX_EMBEDDER_API_KEY": EMBEDDER_KEY,
     "SEMANTIC_INDEX_CONTROL_TOKEN": "e2e-control-token-value",
     "SEMANTIC_INDEX_MCP_TOKEN": "e2e-mcp-token-value-only",
 }
@@ -69,6 +76,8 @@ class Scenario:
 
     cell: ServedCell
     directory: Path
+    qdrant_url: str | None = None
+    """Where the collections are; None: below the state directory."""
     outcomes: list[Outcome] = field(factory=list)
 
     @property
@@ -183,8 +192,13 @@ class Scenario:
         return self._indexctl("search", "--id", registration, "--query", query)
 
     def _expect_collections(self, number: int) -> None:
-        """Count the collections on disk, where each is a directory of the embedded store."""
-        found = sorted(path.name for path in (self.cell.home / "state" / "vectors").glob("ws-*"))
+        """Count the collections of the server, or on disk, where each is a directory of the embedded store."""
+        if self.qdrant_url is not None:
+            headers = {"api-key": QDRANT_KEY}
+            answer = httpx2.get(f"{self.qdrant_url}/collections", headers=headers, trust_env=False).json()
+            found = sorted(each["name"] for each in answer["result"]["collections"])
+        else:
+            found = sorted(path.name for path in (self.cell.home / "state" / "vectors").glob("ws-*"))
         _expect(len(found) == number, found)
 
     def _indexctl(self, *arguments: str) -> Any:
@@ -226,8 +240,34 @@ def _holds(answer: Any, marker: str) -> bool:
 
 
 @contextmanager
-def scenario() -> Iterator[Scenario]:
-    """Provide the scenario on a new cell, which allows the directory of both checkouts and registers nothing."""
+def servers() -> Iterator[tuple[str, str]]:
+    """Run the doubles of both servers; yield the URLs of the endpoint and of Qdrant."""
+    embedder = DoubleProcess("semindex.testing.embedder_double", ["--api-key", EMBEDDER_KEY])
+    qdrant = DoubleProcess("semindex.testing.qdrant_double", ["--api-key", QDRANT_KEY])
+    with embedder, qdrant:
+        yield embedder.url, qdrant.url
+
+
+def indexing_with(embedder_url: str, qdrant_url: str) -> dict[str, Any]:
+    """Return the configuration of the wire page's own qualification; the keys come through the environment."""
+    return {
+        "model": "deterministic-test-embedding",
+        "dimension": 32,
+        "openai-compatible": {"baseUrl": f"{embedder_url}/v1"},
+        "qdrant": {"url": qdrant_url},
+        "searchMinScore": 0.2,
+        "searchMaxResults": 30,
+        "embeddingBatchSize": 20,
+        "scannerMaxBatchRetries": 3,
+    }
+
+
+@contextmanager
+def scenario(urls: tuple[str, str] | None = None) -> Iterator[Scenario]:
+    """Provide the scenario on a new cell, which allows the directory of both checkouts and registers nothing.
+
+    ``urls`` are those of an endpoint and of a Qdrant server; without them the embedded ones are used.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         directory, home = Path(scratch).resolve() / "workspace", Path(scratch).resolve() / "home"
         directory.mkdir()
@@ -237,18 +277,20 @@ def scenario() -> Iterator[Scenario]:
             "cacheDirectory": str(home / "cache"),
             "allowedRoots": [str(directory)],
             "listen": {"port": 0},
+            "indexing": {} if urls is None else indexing_with(*urls),
         }
         (home / "config.json").write_text(json.dumps(config))
         with ServedCell(home, ["--config", str(home / "config.json")], TOKENS) as cell:
-            yield Scenario(cell, directory)
+            yield Scenario(cell, directory, None if urls is None else urls[1])
 
 
 def main() -> int:
     """Run the scenario, print what came of each step, and return 1 if any has failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--servers", action="store_true", help="with an endpoint and a Qdrant server, both doubles")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    with scenario() as life:
+    with servers() if options.servers else nullcontext() as urls, scenario(urls) as life:
         life.run()
     if options.json:
         print(json.dumps({"outcomes": [asdict(outcome) for outcome in life.outcomes]}, indent=2))
