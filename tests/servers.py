@@ -4,7 +4,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -55,7 +54,7 @@ async def answering(reply: bytes, context: ssl.SSLContext | None = None) -> Asyn
                 await stream.aclose()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(trio.serve_listeners, serve, listeners))
+        await nursery.start(trio.serve_listeners, serve, listeners)
         yield server
         nursery.cancel_scope.cancel(reason="the test is over")
 

@@ -5,7 +5,6 @@ chunker pool, then the embedding scheduler, then the workspaces, which drain whi
 """
 
 import logging
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -48,7 +47,6 @@ from semindex.observe.metrics import Metrics
 from semindex.parsing.pool import ProcessChunkerPool, open_chunker_pool
 from semindex.ports import CellState, ChunkerPool, EventSource, VectorStore
 from semindex.registry import Registry
-from semindex.secrets import EMBEDDER_API_KEY, QDRANT_API_KEY, read_secret
 from semindex.state.cell_directory import CellDirectory
 from semindex.state.cell_state import open_cell_state
 from semindex.state.embedding_cache import open_embedding_cache
@@ -147,19 +145,12 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
             open_embedding_cache(config.cache_directory / "embeddings.sqlite", config.indexing.cache_max_bytes)
         )
         vectors = await stack.enter_async_context(
-            open_vector_store(
-                config.indexing,
-                config.state_directory / VECTORS,
-                read_secret(QDRANT_API_KEY, os.environ),
-                store_health.try_failed,
-            )
+            open_vector_store(config.indexing, config.state_directory / VECTORS, store_health.try_failed)
         )
         store = observed(vectors, store_health, metrics.storing)
         pool = await stack.enter_async_context(open_chunker_pool(config.workers))
         events = await stack.enter_async_context(open_event_source(overflowed=metrics.overflowed))
-        model = await stack.enter_async_context(
-            open_embedder(config.indexing, read_secret(EMBEDDER_API_KEY, os.environ), embedder_health.try_failed)
-        )
+        model = await stack.enter_async_context(open_embedder(config.indexing, embedder_health.try_failed))
         embedder = observed(model, embedder_health, metrics.embedding)
         scheduler = EmbeddingScheduler(embedder, cache, concurrency=concurrency_of(config.indexing))
         async with trio.open_nursery() as services:

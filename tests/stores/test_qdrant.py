@@ -262,6 +262,16 @@ async def test_a_collection_of_the_reference_engine_gets_its_missing_index_when_
     assert len(bed.requests("/index")) == 6 + 1
 
 
+async def test_every_write_is_waited_for(autojump_clock: MockClock, bed: Bed) -> None:
+    await filled(bed)
+    await bed.store.write_metadata(WS, {"a": 1})
+    await bed.store.delete_files(WS, ["a.py"])
+
+    writes = [*bed.requests("/index"), *bed.requests("PUT /collections/ws-0123456789abcdef/"), *bed.requests("/delete")]
+    assert len(writes) > 9
+    assert [request for request in writes if not request.endswith("?wait=true")] == []
+
+
 async def test_opening_a_collection_that_has_its_indexes_changes_nothing(autojump_clock: MockClock, bed: Bed) -> None:
     await filled(bed)
     made = len(bed.requests("/index"))
@@ -336,7 +346,7 @@ async def test_points_of_the_reference_engine_are_found_and_deleted(autojump_clo
     assert await points(bed.store) == 1
 
 
-async def test_what_we_store_is_what_the_reference_engine_stores(autojump_clock: MockClock, bed: Bed) -> None:
+def test_what_we_store_is_what_the_reference_engine_stores() -> None:
     [recorded] = [case for case in RECORDED if case["name"] == "upsertPoints"]
     [marked] = [case for case in RECORDED if case["name"] == "markIndexingComplete"]
     theirs = recorded["requests"][0]["body"]["points"][0]["payload"]

@@ -163,8 +163,7 @@ async def _store(chosen: Configured) -> Result:
     }
     vector = np.eye(1, 8, dtype=np.float32)
     with TemporaryDirectory() as scratch:
-        key = read_secret(QDRANT_API_KEY, os.environ)
-        async with open_vector_store(chosen.config.indexing, Path(scratch), key) as store:
+        async with open_vector_store(chosen.config.indexing, Path(scratch)) as store:
             await store.create(name, 8)
             began = trio.current_time()  # after an embedded one has started
             try:
@@ -180,7 +179,7 @@ async def _store(chosen: Configured) -> Result:
 
 
 async def _embedder(chosen: Configured) -> Result:
-    async with open_embedder(chosen.config.indexing, read_secret(EMBEDDER_API_KEY, os.environ)) as embedder:
+    async with open_embedder(chosen.config.indexing) as embedder:
         began = trio.current_time()
         vectors = await embedder.embed(["where is the configuration read?"], Role.QUERY)
         profile = embedder.profile

@@ -1,26 +1,28 @@
 """Which embedder a configuration means."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-from pydantic import SecretStr
 
 from semindex.config import EndpointConfig, IndexingConfig
 from semindex.core.known_models import DEFAULT_MIN_SCORE, known_model
 from semindex.model.profiles import EmbeddingProfile
 from semindex.ports import Embedder, TryFailed, ignore_failure
+from semindex.secrets import EMBEDDER_API_KEY, read_secret
 
 PROVIDER = "openai-compatible"
+EMBEDDED_CONCURRENCY = 4
+"""The embedded model takes one batch at a time; the others are ready when it has finished."""
 
 
 @asynccontextmanager
-async def open_embedder(
-    indexing: IndexingConfig, api_key: SecretStr | None = None, failed: TryFailed = ignore_failure
-) -> AsyncIterator[Embedder]:
-    """Open the embedder that is configured; ``api_key`` comes before the configuration's own.
+async def open_embedder(indexing: IndexingConfig, failed: TryFailed = ignore_failure) -> AsyncIterator[Embedder]:
+    """Open the embedder that is configured; a key of the environment comes before the configuration's own.
 
-    Nothing is sent to an endpoint yet. Raises ConfigurationError if the embedded model is damaged.
+    Nothing is sent to an endpoint yet. Raises ConfigurationError for a secret that cannot be read and for an embedded model
+    that is damaged.
     """
+    # Each is imported where it is used: a cell with an endpoint needs no model, and one without needs no client.
     if not indexing.uses_endpoint:
         from semindex.embedders.static import StaticEmbedder
 
@@ -30,7 +32,7 @@ async def open_embedder(
     from semindex.embedders.openai_compatible import open_endpoint_embedder
 
     configured = _endpoint(indexing)
-    key = api_key or configured.api_key
+    key = read_secret(EMBEDDER_API_KEY, os.environ) or configured.api_key
     async with open_endpoint_embedder(
         endpoint_of(str(configured.base_url), None if key is None else key.get_secret_value()),
         endpoint_profile(indexing),
@@ -48,14 +50,10 @@ def concurrency_of(indexing: IndexingConfig) -> int:
     return _endpoint(indexing).max_concurrency if indexing.uses_endpoint else EMBEDDED_CONCURRENCY
 
 
-EMBEDDED_CONCURRENCY = 4
-"""The embedded model takes one at a time; the others are ready when it has finished."""
-
-
 def endpoint_profile(indexing: IndexingConfig) -> EmbeddingProfile:
     """Return the embedding space of the configured endpoint: what is not configured is the model's own, where it is known."""
-    assert indexing.model is not None
-    assert indexing.dimension is not None
+    assert indexing.model is not None, "the configuration has been checked"
+    assert indexing.dimension is not None, "the configuration has been checked"
     known = known_model(indexing.model)
     prefix = "" if known is None else known.query_prefix
     return EmbeddingProfile(

@@ -1,25 +1,22 @@
 """Which vector store a configuration means."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from semindex.config import IndexingConfig
 from semindex.ports import TryFailed, VectorStore, ignore_failure
+from semindex.secrets import QDRANT_API_KEY, read_secret
 
 
 @asynccontextmanager
 async def open_vector_store(
-    indexing: IndexingConfig,
-    directory: Path,
-    api_key: SecretStr | None = None,
-    failed: TryFailed = ignore_failure,
+    indexing: IndexingConfig, directory: Path, failed: TryFailed = ignore_failure
 ) -> AsyncIterator[VectorStore]:
     """Open the store that is configured; an embedded one keeps its files in the directory.
 
-    ``api_key`` comes before the configuration's own. Nothing is sent to a server yet. Raises ConfigurationError.
+    A key of the environment comes before the configuration's own. Nothing is sent to a server yet. Raises ConfigurationError.
     """
     if not indexing.uses_qdrant:
         from semindex.stores.edge import open_edge_store
@@ -33,7 +30,7 @@ async def open_vector_store(
 
     configured = indexing.qdrant
     assert configured is not None, "the configuration has been checked"
-    key = api_key or configured.api_key
+    key = read_secret(QDRANT_API_KEY, os.environ) or configured.api_key
     async with open_qdrant_store(
         parse_url(configured.url),
         None if key is None else key.get_secret_value(),

@@ -61,7 +61,7 @@ class Faulty:
 
     application: ASGIApp
     requests: list[str] = field(factory=list)
-    """Every request, as ``METHOD path``."""
+    """Every request, as ``METHOD path?query``."""
     _faults: list[Fault] = field(factory=list)
     _seen: dict[int, int] = field(factory=dict)
     """Index of a fault → requests that it could have happened to."""
@@ -80,7 +80,8 @@ class Faulty:
             await self._control(scope, receive, send)
             return
         request = f"{scope['method']} {scope['path']}"
-        self.requests.append(request)
+        query = scope["query_string"].decode()
+        self.requests.append(f"{request}?{query}" if query else request)
         fault = self._due(request)
         await trio.sleep(fault.delay)
         if fault.hangs:
