@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from attrs import define, field
 
 from semindex.testing.serving import ServedCell
@@ -105,11 +105,11 @@ class Campaign:
 
     # The service
 
-    def client(self, seconds: float) -> httpx.Client:
+    def client(self, seconds: float) -> httpx2.Client:
         """Return a client of the control API."""
         token = next(self.cell.home.rglob("control.token")).read_text().strip()
         headers = {"authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.cell.url, headers=headers, timeout=seconds, trust_env=False)
+        return httpx2.Client(base_url=self.cell.url, headers=headers, timeout=seconds, trust_env=False)
 
     def disturb(self, until: float) -> None:
         """Edit and call at random until the time has come, and take note of what was acknowledged."""
@@ -127,10 +127,10 @@ class Campaign:
                         self.release(client, name)
                     else:
                         client.post("/v1/search", json={"registrationId": name, "query": self.chance.choice(WORDS)})
-                except httpx.HTTPError:
+                except httpx2.HTTPError:
                     return
 
-    def register(self, client: httpx.Client, name: str) -> None:
+    def register(self, client: httpx2.Client, name: str) -> None:
         """Register a tree, the worktree above the primary."""
         body = {"path": str(self.trees[name])}
         if name == "worktree":
@@ -139,7 +139,7 @@ class Campaign:
         answer = client.put(f"/v1/registrations/{name}", json=body)
         self.registered[name] = True if answer.status_code == 200 else before
 
-    def release(self, client: httpx.Client, name: str) -> None:
+    def release(self, client: httpx2.Client, name: str) -> None:
         """Release a registration, at times with purge."""
         before, self.registered[name] = self.registered.get(name), None
         purge = self.chance.choice(["", "?purge=true", "?purge=false"])
@@ -182,7 +182,7 @@ class Campaign:
             orphans = client.get("/v1/orphans").json()["orphans"]
             self.tally.left += [f"orphan {orphan['name']}" for orphan in orphans]
 
-    def check_tree(self, client: httpx.Client, name: str) -> None:
+    def check_tree(self, client: httpx2.Client, name: str) -> None:
         """Look for every file's token, and for text that is not there."""
         self.wait_until_indexed(client, name)
         tree = self.trees[name]
@@ -200,7 +200,7 @@ class Campaign:
             if answer.get("fresh") and file.name not in {result["filePath"] for result in results}:
                 self.tally.lost.append(f"{name}/{file.name}: {token}")
 
-    def wait_until_indexed(self, client: httpx.Client, name: str) -> None:
+    def wait_until_indexed(self, client: httpx2.Client, name: str) -> None:
         """Wait until a registration is indexed; one that never is counts as lost."""
         deadline = time.monotonic() + SETTLED
         revision, status = "", dict[str, Any]()

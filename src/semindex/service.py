@@ -26,6 +26,7 @@ from semindex.engine.collection import purge_collection
 from semindex.engine.indexer import Tools
 from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
+from semindex.engine.turns import BuildTurns
 from semindex.engine.workspace import Limits, Workspace
 from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
@@ -83,6 +84,7 @@ class WorkspaceMaker:
     """Returns the paths of all registered workspaces."""
     edit_settled: Callable[[float], None]
     """Told of every edit that became searchable, with the seconds that it took."""
+    turns: BuildTurns
 
     async def start(self, root: str, baseline: Workspace | None) -> Workspace:
         """Start the workspace of a canonical path; it runs until it is stopped or the cell ends."""
@@ -99,7 +101,7 @@ class WorkspaceMaker:
         workspace = Workspace(
             root,
             tree,
-            Tools(self.pool, self.scheduler, self.store, self.state.ledger(root)),
+            Tools(self.pool, self.scheduler, self.store, self.state.ledger(root), self.turns),
             chunking=indexing.profile,
             cell_id=self.state.cell_id,
             baseline=baseline,
@@ -171,6 +173,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     workspaces,
                     boundaries=lambda: registry.paths(),
                     edit_settled=metrics.settled,
+                    turns=BuildTurns(chunking=trio.CapacityLimiter(config.workers)),
                 )
                 policy = Policy(
                     config.retention.worktree == "purge", config.retention.ttl, config.limits.max_registrations

@@ -58,6 +58,7 @@ async def client(
     """A client of an era that tells these roots, or that cannot tell any."""
 
     async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
+        await trio.lowlevel.checkpoint()
         return types.ListRootsResult(roots=[types.Root.model_validate({"uri": root.as_uri()}) for root in roots or ()])
 
     headers = {"authorization": f"Bearer {token or served.mcp_token}"}

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 import trio
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from semindex.engine.index import NO_VECTORS, Index, Outcome
 from semindex.engine.pacing import paced
 from semindex.engine.scheduler import EmbeddingScheduler
+from semindex.engine.turns import BuildTurns, in_turn
 from semindex.engine.workqueue import Priority, Taken
 from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
 from semindex.model.errors import (
@@ -53,6 +54,8 @@ class Tools:
     scheduler: EmbeddingScheduler
     store: VectorStore
     ledger: Ledger
+    turns: BuildTurns = field(factory=BuildTurns)
+    """The same for all workspaces of a cell."""
 
 
 class Indexer:
@@ -117,7 +120,8 @@ class Indexer:
         for outcome in leaving:
             await outcomes.send(outcome)
         try:
-            results = await self._chunk(paths) if paths else []
+            async with in_turn(self._tools.turns.chunking, taken.priority):
+                results = await self._chunk(paths) if paths else []
         except ChunkingFailed as error:
             return paths, str(error)
         files: list[ChunkedFile] = []
@@ -235,8 +239,10 @@ class Indexer:
     async def _commit(self, batch: Sequence[Outcome]) -> None:
         pause = FIRST_PAUSE
         while True:
+            priority = min(self._index.queue.priority_of(outcome.path) for outcome in batch)
             try:
-                await self._write(batch)
+                async with in_turn(self._tools.turns.storing, priority):
+                    await self._write(batch)
             except (StoreUnavailable, StateUnwritable) as error:
                 self._report(str(error))
                 await trio.sleep(pause)

@@ -77,6 +77,10 @@ class WorkQueue:
         """Return every path that is marked and not settled."""
         return list(self._entries)
 
+    def priority_of(self, path: str) -> Priority:
+        """Return how urgent an outstanding path is."""
+        return self._entries[path].priority
+
     def mark(self, path: str, priority: Priority) -> None:
         """Note that a file may have changed. Marks of one path collapse; the more urgent priority wins."""
         if self._closed.is_set():

@@ -18,7 +18,7 @@ from semindex.stores.edge_engine import Shard
 from semindex.stores.edge_files import LAYOUT, Record
 from semindex.stores.edge_protocol import ErrorKind, Settings
 
-OPEN_SHARDS = 8
+OPEN_SHARDS = 32
 """Collections held open. Each takes some 10 descriptors and 70 MB of page cache, and 0.1 s to open again."""
 
 _PASSING_OS_ERRORS = {1, 5, 11, 12, 13, 23, 24, 28, 30, 122}

@@ -16,6 +16,7 @@ from semindex.embedders.hashing import HashingEmbedder
 from semindex.engine.indexer import Tools
 from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.search import SearchAnswer, SearchRequest
+from semindex.engine.turns import BuildTurns
 from semindex.engine.workspace import Limits, Workspace
 from semindex.model.profiles import ChunkingProfile, Role
 from semindex.model.status import FileRecord
@@ -93,6 +94,7 @@ class Process:
         self.scheduler = EmbeddingScheduler(embedder, cache, concurrency=concurrency)
         self._pool = self._through(MemoryChunkerPool(bench.trees), "pool")
         self._store = self._through(bench.store, "store")
+        self._turns = BuildTurns()
         self.workspaces: dict[str, Workspace] = {}
 
     async def start(self, root: str, *, baseline: str | None = None, limits: Limits | None = None) -> Workspace:
@@ -101,7 +103,7 @@ class Process:
         workspace = Workspace(
             root,
             self._through(self._bench.tree(root), "tree"),
-            Tools(self._pool, self.scheduler, self._store, ledger),
+            Tools(self._pool, self.scheduler, self._store, ledger, self._turns),
             chunking=self._bench.chunking,
             cell_id=self._bench.cell_id,
             baseline=None if baseline is None else self.workspaces[baseline],
