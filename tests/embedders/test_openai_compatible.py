@@ -387,6 +387,27 @@ async def test_vectors_that_cannot_be_right_are_asked_for_again_and_never_return
     assert (embedded, errors) == (set(range(8)), {})
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(spoil="nan"),
+        Fault(spoil="count"),
+        Fault(status=400),
+        Fault(status=200, body='{"error": {"message": "try again"}}'),
+    ],
+    ids=["no numbers", "too few", "refused", "an error"],
+)
+async def test_a_single_text_is_at_fault_only_if_it_is_refused_twice(fault: Fault) -> None:
+    bed = Bed()
+    async with bed.opened() as embedder:
+        await embedder.embed(["first"], Role.DOCUMENT)
+        bed.faulty.script(fault)
+
+        vectors = await embedder.embed(["alpha"], Role.DOCUMENT)
+
+    np.testing.assert_allclose(vectors, hashed_tokens(["alpha"], 64), atol=1e-6)
+
+
 async def test_a_single_text_that_is_too_long_is_cut_to_its_half(caplog: pytest.LogCaptureFixture) -> None:
     bed = Bed(max_length=100)
     text = "alpha " * 25

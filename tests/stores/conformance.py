@@ -118,6 +118,12 @@ class VectorStoreConformance:
 
         assert await paths(store) == ["a.py"]
 
+    async def test_creating_what_exists_is_refused_even_if_it_is_empty(self, store: VectorStore) -> None:
+        await store.create(WS, 2)
+
+        with pytest.raises(StoreRejected, match="exists already"):
+            await store.create(WS, 2)
+
     async def test_collections_are_listed_by_name_and_are_apart(self, store: VectorStore) -> None:
         for name in ("ws-b", "ws-a", WS):
             await store.create(name, 2)
