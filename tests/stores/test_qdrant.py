@@ -387,3 +387,12 @@ async def test_a_collection_of_ours_is_one_that_the_reference_engine_goes_on_wit
     assert stored["embedding_model_id"] == "text-embedding-3-small"
     assert stored["embedding_dimension"] == 4
     assert [index["status"] for index in indexes] == ["completed"] * 6
+
+
+async def test_a_double_that_is_started_again_has_what_it_had(autojump_clock: MockClock, directory: Path) -> None:
+    async with opened(directory) as bed:
+        await filled(bed)
+    async with opened(directory) as bed:
+        assert await points(bed.store) == 1
+        await bed.store.delete_files(WS, ["a.py"])
+        assert await points(bed.store) == 0
