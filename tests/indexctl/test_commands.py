@@ -38,6 +38,12 @@ def test_a_workspace_is_registered_waited_for_searched_and_released(indexctl: Ru
     assert indexctl("status", "--id", "life").code == 3
 
 
+def test_an_index_may_be_taken_over_where_there_is_none(indexctl: Run, workspace: Path) -> None:
+    registered = indexctl("register", "--id", "taken", "--path", str(workspace), "--adopt", "--wait").json
+
+    assert (registered["state"], registered["filesIndexed"]) == ("Indexed", 1)
+
+
 def test_a_relative_path_is_that_of_the_clients_directory(
     indexctl: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
