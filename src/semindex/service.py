@@ -26,7 +26,7 @@ from semindex.engine.collection import purge_collection
 from semindex.engine.indexer import Tools
 from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
-from semindex.engine.turns import BuildTurns
+from semindex.engine.turns import BuildTurns, Turns
 from semindex.engine.workspace import Limits, Workspace
 from semindex.files.roots import LocalPlaces
 from semindex.files.tree import WorkingTree
@@ -173,7 +173,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     workspaces,
                     boundaries=lambda: registry.paths(),
                     edit_settled=metrics.settled,
-                    turns=BuildTurns(chunking=trio.CapacityLimiter(config.workers)),
+                    turns=BuildTurns(chunking=Turns(config.workers)),
                 )
                 policy = Policy(
                     config.retention.worktree == "purge", config.retention.ttl, config.limits.max_registrations

@@ -8,7 +8,9 @@ import trio
 import trio.testing
 from attrs import frozen
 
+from semindex.embedders.hashing import HashingEmbedder
 from semindex.engine.search import SearchRequest
+from semindex.engine.turns import LONGEST_TURN
 from semindex.engine.workspace import Limits
 from semindex.model.errors import (
     EmbedderRejected,
@@ -125,7 +127,8 @@ async def test_a_workspace_that_begins_anew_is_not_up_to_date_before_it_has_comp
 
 
 async def test_an_interrupted_first_build_is_resumed(autojump_clock: trio.testing.MockClock) -> None:
-    bench, gate = Bench(), Gate("embedder.embed", about="banana")
+    bench = Bench(HashingEmbedder(dimension=512, batch_size=4))
+    gate = Gate("embedder.embed", about="banana")
     bench.tree(A, **{f"a{number}": words(f"apple{number}") for number in range(20)}, b=words("banana"))
     gate.shut()
     with trio.fail_after(PATIENCE):
@@ -430,8 +433,8 @@ async def test_a_cell_that_is_cancelled_still_closes_and_purges_within_bounds(
     with trio.fail_after(PATIENCE), trio.CancelScope() as cell:
         async with bench.process(recorder, gate) as process:
             kept, released = await process.start(A), await process.start(B)
-            await gate.reached()
-            await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(2 * LONGEST_TURN)
+            assert len(recorder.of("store.upsert")) == 2
             released.stop(purge=True)
             cell.cancel(reason="the cell ends")
             await trio.sleep_forever()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from semindex.testing.serving import ServedCell
@@ -19,10 +19,10 @@ TOKEN = "control-token-of-the-tests"
 
 
 @contextmanager
-def client_of(cell: ServedCell) -> Iterator[httpx.Client]:
+def client_of(cell: ServedCell) -> Iterator[httpx2.Client]:
     """Provide a client of the control API."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=cell.url, headers=headers, timeout=TIMEOUT, verify=False) as client:
+    with httpx2.Client(base_url=cell.url, headers=headers, timeout=TIMEOUT, verify=False) as client:
         yield client
 
 
@@ -35,7 +35,7 @@ def register(cell: ServedCell, trees: Repository) -> None:
                 client.get(f"/v1/registrations/{tree.name}", params={"wait": "1"})
 
 
-def first_fresh_answer(client: httpx.Client, tree: Path) -> dict[str, Any]:
+def first_fresh_answer(client: httpx2.Client, tree: Path) -> dict[str, Any]:
     """Ask from the first moment on, and return the first answer that calls itself fresh."""
     end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:

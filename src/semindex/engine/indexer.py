@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 from semindex.engine.index import NO_VECTORS, Index, Outcome
 from semindex.engine.pacing import paced
 from semindex.engine.scheduler import EmbeddingScheduler
-from semindex.engine.turns import BuildTurns, in_turn
+from semindex.engine.turns import BuildTurns
 from semindex.engine.workqueue import Priority, Taken
 from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
 from semindex.model.errors import (
@@ -120,7 +120,7 @@ class Indexer:
         for outcome in leaving:
             await outcomes.send(outcome)
         try:
-            async with in_turn(self._tools.turns.chunking, taken.priority):
+            async with self._tools.turns.chunking.turn(taken.priority):
                 results = await self._chunk(paths) if paths else []
         except ChunkingFailed as error:
             return paths, str(error)
@@ -241,7 +241,7 @@ class Indexer:
         while True:
             priority = min(self._index.queue.priority_of(outcome.path) for outcome in batch)
             try:
-                async with in_turn(self._tools.turns.storing, priority):
+                async with self._tools.turns.storing.turn(priority):
                     await self._write(batch)
             except (StoreUnavailable, StateUnwritable) as error:
                 self._report(str(error))

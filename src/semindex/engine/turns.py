@@ -14,24 +14,48 @@ from attrs import field, frozen
 
 from semindex.engine.workqueue import Priority
 
+LONGEST_TURN = 2.0
+"""Seconds after which a turn counts as over although it is not: a build that hangs holds up no other."""
+
+
+class Turns:
+    """A few turns at a time."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._begun: dict[object, float] = {}
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    @asynccontextmanager
+    async def turn(self, priority: Priority) -> AsyncIterator[None]:
+        """Do something in turn; only back-fill has to wait for it."""
+        if priority is not Priority.BACKFILL:
+            yield
+            return
+        while len(counting := self._counting()) >= self._number:
+            with trio.move_on_at(min(counting) + LONGEST_TURN):
+                await self._waiting.park()
+        this = object()
+        self._begun[this] = trio.current_time()
+        try:
+            yield
+        finally:
+            del self._begun[this]
+            self._waiting.unpark()
+
+    def _counting(self) -> list[float]:
+        """Return when each turn began that is not over."""
+        over = trio.current_time() - LONGEST_TURN
+        return [begun for begun in self._begun.values() if begun > over]
+
 
 @frozen
 class BuildTurns:
-    """The turns of a cell; they are taken in the order in which they are asked for."""
+    """The turns of a cell."""
 
-    scanning: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(1))
-    """Looking at a whole tree for the first time."""
-    chunking: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
-    """Having a group of files chunked."""
-    storing: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(1))
-    """Writing what was made of some files."""
-
-
-@asynccontextmanager
-async def in_turn(turns: trio.CapacityLimiter, priority: Priority) -> AsyncIterator[None]:
-    """Do something in its turn; only back-fill waits for it."""
-    if priority is not Priority.BACKFILL:
-        yield
-        return
-    async with turns:
-        yield
+    scanning: Turns = field(factory=lambda: Turns(1))
+    """To look at a whole tree for the first time."""
+    chunking: Turns = field(factory=lambda: Turns(2))
+    """To have a group of files chunked: as many as there are chunkers."""
+    storing: Turns = field(factory=lambda: Turns(1))
+    """To write what was made of some files."""

@@ -26,7 +26,6 @@ from semindex.engine.remembering import remember_if_forgotten
 from semindex.engine.revision import Revision
 from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
 from semindex.engine.sweeping import Comparison, Sweeper
-from semindex.engine.turns import in_turn
 from semindex.engine.watcher import Watcher
 from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
@@ -290,7 +289,7 @@ class Workspace:
         is_first = not self._first_sweep.is_set()
         priority = Priority.BACKFILL if is_first else Priority.EDIT
         try:
-            async with in_turn(self._tools.turns.scanning, priority):
+            async with self._tools.turns.scanning.turn(priority):
                 scan = await self._comparison.of_tree(priority, retry_failed=full or is_first)
         except SemindexError as error:
             self._condition.fail(error)

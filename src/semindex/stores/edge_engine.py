@@ -24,6 +24,7 @@ from qdrant_edge import (
     HnswIndexConfig,
     MatchAny,
     MatchValue,
+    Memory,
     PayloadSchemaType,
     Point,
     Query,
@@ -73,7 +74,8 @@ class Shard:
     def create(cls, directory: Path, record: Record, settings: Settings) -> "Shard":
         """Create a collection in a directory that holds its record and nothing else."""
         config = EdgeConfig(
-            EdgeVectorParams(record.dimension, Distance.Cosine),
+            # Cold: an open collection does not take 32 MB of page cache for vectors that it does not have.
+            EdgeVectorParams(record.dimension, Distance.Cosine, memory=Memory.Cold),
             hnsw_config=HnswIndexConfig(settings.hnsw_m, settings.hnsw_ef_construct, FULL_SCAN_KB),
             max_search_threads=SEARCH_THREADS,
         )
