@@ -102,6 +102,10 @@ def cpu_seconds() -> float:
 
 async def idle(cell: Cell, roots: list[Path], seconds: float) -> float:
     """Leave the cell alone, and return the share of a core that it takes."""
+    for root in roots:
+        # The first look since time stamps can be trusted reads every file once more.
+        await workspace_of(cell, root.name).sweep()
+        await workspace_of(cell, root.name).settled()
     began, used = time.perf_counter(), cpu_seconds()
     for root in roots:
         await workspace_of(cell, root.name).sweep()
