@@ -20,14 +20,13 @@ from pathlib import Path
 
 import trio
 
-import semindex.service
 from semindex.cell.cell import Cell
 from semindex.commands.startup import quieten_collector
 from semindex.core.filetypes import handling
 from semindex.embedders.hashing import HashingEmbedder
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import State
-from semindex.testing.cells import config_below, indexed, running_cell, workspace_of
+from semindex.testing.cells import config_below, embedding_with, indexed, running_cell, workspace_of
 
 QUESTIONS = (
     "where is a connection retried after a timeout",
@@ -48,12 +47,6 @@ class InstantEmbedder(HashingEmbedder):
 
     def __init__(self) -> None:
         super().__init__(dimension=256)
-
-    @classmethod
-    async def load(cls) -> "InstantEmbedder":
-        """Return one, as the real embedder's loader does."""
-        await trio.lowlevel.checkpoint()
-        return cls()
 
 
 def copy_sources(source: Path, target: Path) -> tuple[int, int]:
@@ -166,10 +159,8 @@ async def main(tree: Path) -> None:
         home = Path(scratch)
         files, size = copy_sources(tree, home / "tree")
         print(f"{files} files, {size / 1e6:.1f} MB")
-        real = semindex.service.__dict__["StaticEmbedder"]
-        vars(semindex.service)["StaticEmbedder"] = InstantEmbedder
-        instant = await cold(home / "instant", home / "tree", files, size, "instant embedder")
-        vars(semindex.service)["StaticEmbedder"] = real
+        with embedding_with(InstantEmbedder()):
+            instant = await cold(home / "instant", home / "tree", files, size, "instant embedder")
         embedded = await cold(home / "embedded", home / "tree", files, size, "embedded model")
         print(f"the embedded model makes a cold run {embedded / instant:.2f} times as long")
         many_small_files(home / "many")

@@ -17,13 +17,12 @@ from pathlib import Path
 import numpy as np
 import trio
 
-import semindex.service
 from qualification.bench_index import InstantEmbedder
 from semindex.cell.cell import Cell
 from semindex.commands.startup import quieten_collector
 from semindex.model.profiles import Role
 from semindex.ports import Vectors
-from semindex.testing.cells import config_below, running_cell, workspace_of
+from semindex.testing.cells import config_below, embedding_with, running_cell, workspace_of
 
 FILES = 2000
 
@@ -76,13 +75,10 @@ async def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         write_tree(home / "tree")
-        kinds: list[tuple[str, type[InstantEmbedder], int]] = [
-            ("instant embedder", InstantEmbedder, 200),
-            ("hanging embedder", HangingEmbedder, 0),
-        ]
+        kinds = [("instant embedder", InstantEmbedder(), 200), ("hanging embedder", HangingEmbedder(), 0)]
         for label, embedder, settled in kinds:
-            vars(semindex.service)["StaticEmbedder"] = embedder
-            times = await rounds(home / label.split()[0], home / "tree", count, settled=settled)
+            with embedding_with(embedder):
+                times = await rounds(home / label.split()[0], home / "tree", count, settled=settled)
             p95 = statistics.quantiles(times, n=20)[-1]
             print(
                 f"{label}: release with purge p50 {statistics.median(times):.3f} s, p95 {p95:.3f} s, most {max(times):.3f} s"

@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from semindex.model.errors import Starting, UnknownOperation
-from semindex.model.registrations import OperationState
+from semindex.model.registrations import INTERRUPTED, OperationState
 from semindex.service import open_cell, restore
 from semindex.state.cell_directory import open_cell_directory
-from semindex.testing.cells import config_below, indexed, running_cell
+from semindex.testing.cells import config_below, indexed, running_cell, workspace_of
 
 
 @pytest.fixture
@@ -43,3 +43,15 @@ async def test_an_operation_is_unknown_only_once_those_of_earlier_runs_were_read
         await restore(cell)
         with pytest.raises(UnknownOperation):
             cell.operations.get("no-such-operation")
+
+
+async def test_a_reindex_that_is_cut_short_by_a_stop_was_interrupted(tmp_path: Path, root: Path) -> None:
+    async with running_cell(config_below(tmp_path, root)) as cell:
+        await indexed(cell, "one", root)
+        workspace_of(cell, "one").stop(purge=False)
+        begun = await cell.operations.reindex("one")
+
+        with trio.fail_after(60):
+            while (ended := cell.operations.get(begun.id)).state is OperationState.RUNNING:
+                await cell.changes.beyond(cell.changes.value)
+        assert (ended.state, ended.error) == (OperationState.FAILED, INTERRUPTED)

@@ -476,7 +476,7 @@ async def test_a_stopping_workspace_refuses_searches_and_ends_those_under_way(
             gate.shut()
 
             async def search() -> None:
-                with pytest.raises(NotReady, match="released"):
+                with pytest.raises(NotReady, match="closing"):
                     await workspace.search(SearchRequest("apple"))
 
             async with trio.open_nursery() as nursery:

@@ -12,7 +12,7 @@ from semindex.embedders.hashing import HashingEmbedder
 from semindex.files.watching.source import open_event_source
 from semindex.model.profiles import Role
 from semindex.ports import Embedder, EventSource
-from semindex.testing.cells import config_below, running_cell
+from semindex.testing.cells import config_below, embedding_with, running_cell
 from semindex.testing.watch import DelayedSource, MemorySource
 
 DELAY = 5.0
@@ -53,12 +53,7 @@ async def cheap_cell(
     home: Path, *roots: Path, embedder: Embedder | None = None, watching: Watching = Watching.ON
 ) -> AsyncIterator[Cell]:
     """Run a cell that keeps everything below a directory; ``embedder`` may outlive it, to count over several lives."""
-
-    @asynccontextmanager
-    async def open_embedder(*_: object) -> AsyncIterator[Embedder]:
-        yield embedder or CountingEmbedder()
-
     async with AsyncExitStack() as stack:
-        stack.enter_context(patch.object(service, "open_embedder", open_embedder))
+        stack.enter_context(embedding_with(embedder or CountingEmbedder()))
         stack.enter_context(patch.object(service, "open_event_source", watching.source))
         yield await stack.enter_async_context(running_cell(config_below(home, *roots)))

@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from semindex.cell.cell import Cell
 from semindex.model.answers import SearchResponse
 from semindex.model.points import Hit
+from semindex.model.status import FileState
 from semindex.testing.cells import workspace_of
 from tests.freshness.moves import COMMON, TOKEN, Move, Repository
 from tests.freshness.oracle import Oracle
@@ -28,6 +29,7 @@ PATIENCE = 120.0
 """Seconds after which an answer that is not fresh yet never will be, on a busy machine."""
 TOKENS_ASKED = 2
 """Words asked for in each tree after a move, besides the one that all files hold."""
+COUNTED = (FileState.INDEXED, FileState.PENDING, FileState.SKIPPED, FileState.FAILED)
 PRYING_PAUSE = 0.005
 """Seconds between two questions that are asked at any time."""
 
@@ -48,6 +50,8 @@ class Tally:
     """Files that such an answer lacks."""
     surplus: list[str] = field(factory=list)
     """Files in such an answer that are not for the index, or do not hold the word."""
+    miscounted: list[str] = field(factory=list)
+    """Statuses whose numbers of files were not those of the records."""
     unfresh: int = 0
     """Answers at rest that said that they are not fresh,"""
     unnamed: int = 0
@@ -58,7 +62,7 @@ class Tally:
     @property
     def faults(self) -> list[str]:
         """Return everything that must not be."""
-        return [*self.stale, *self.missed, *self.surplus]
+        return [*self.stale, *self.missed, *self.surplus, *self.miscounted]
 
 
 @frozen
@@ -189,8 +193,7 @@ class Machine:
         answers: dict[Path, SearchResponse] = {}
         self._chronicle.is_moving = True
         async with trio.open_nursery() as others:
-            for tree in self.repository.trees:
-                others.start_soon(self._prod, tree)
+            others.start_soon(self._prod, self.repository.trees[move.tree % 3])
             await trio.to_thread.run_sync(self.repository.play, move)
             self.tally.moves[move.name] += 1
             async with trio.open_nursery() as nursery:
@@ -203,6 +206,8 @@ class Machine:
             self._compare(tree, COMMON, answer)
         await self.ask_for(before)
         self._chronicle.check()
+        for tree in self.repository.trees:
+            self._count(tree)
 
     async def look(self) -> None:
         """Note what is on disk, where nothing moves any more, and work out what is to be found."""
@@ -265,6 +270,14 @@ class Machine:
         self.tally.surplus += [f"{tree.name}, {question}: {path} is found" for path in sorted(found - expected)]
         if len(answer.results) < MAX_RESULTS:
             self.tally.missed += [f"{tree.name}, {question}: {path} is missing" for path in sorted(expected - found)]
+
+    def _count(self, tree: Path) -> None:
+        """Hold the numbers of the status against the records."""
+        index = workspace_of(self.cell, self.identity(tree)).index
+        states = Counter(index.state_of(record.path) for record in index.table)
+        told = index.counts()
+        if (told.indexed, told.pending, told.skipped, told.failed) != tuple(states[state] for state in COUNTED):
+            self.tally.miscounted.append(f"{tree.name}: {told}, and it is {states}")
 
     async def _ask(self, tree: Path, question: str, *, fresh: bool) -> SearchResponse:
         with self._chronicle.question() as first:

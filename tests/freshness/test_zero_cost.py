@@ -96,7 +96,7 @@ async def test_what_one_worktree_has_embedded_costs_another_nothing(project: Pro
         status = await project.register(cell, trees.nested)
 
         assert project.embedder.documents == sent
-        assert (status.embedded_chunks, status.reused_chunks) == (0, 1)
+        assert (status.embedded_chunks, status.chunks) == (0, 1)
 
 
 def switch_there_and_back(trees: Repository) -> list[Callable[[], object]]:

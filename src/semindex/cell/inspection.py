@@ -3,9 +3,11 @@
 import heapq
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from semindex.core.prefix import parse_prefix
+from semindex.engine.filetable import FILES_PER_STEP
+from semindex.engine.pacing import paced
 from semindex.engine.workspace import Workspace
 from semindex.model.answers import Explanation, FilesPage
 from semindex.model.errors import InvalidInput, NotReady
@@ -32,7 +34,12 @@ class Inspection:
         """
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidInput(f"limit is a number from 1 to {MAX_PAGE}.")
-        records = [record for record in self._workspace(registration_id).index.table if state in (None, record.state)]
+        index = self._workspace(registration_id).index
+        records = []
+        async for record in paced(list(index.table), FILES_PER_STEP):
+            present = index.state_of(record.path) or record.state
+            if state in (None, present):
+                records.append(record if record.state is present else evolve(record, state=present))
 
         def page() -> tuple[FileRecord, ...]:
             return tuple(heapq.nsmallest(limit, (r for r in records if r.path > after), key=lambda record: record.path))

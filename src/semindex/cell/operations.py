@@ -12,6 +12,7 @@ from semindex.engine.revision import Revision
 from semindex.leasing import Lease
 from semindex.model.errors import (
     BaselineInUse,
+    Closing,
     Releasing,
     ScanFailed,
     SemindexError,
@@ -101,6 +102,8 @@ class Operations:
         try:
             await work(lease)
             error = None
+        except* Closing:
+            pass
         except* SemindexError as group:
             error = str(first_of(group))
         except* Exception:

@@ -95,7 +95,7 @@ class Condition:
             path=root,
             state=self.state(index.queue),
             message=self.message(index.queue),
-            files=index.table.counts(),
+            files=index.counts(),
             processed=index.queue.settled_in_run,
             total=index.queue.marked_in_run,
             chunks=index.table.chunks,

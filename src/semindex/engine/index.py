@@ -4,6 +4,7 @@ Changes are synchronous. In particular a file's hash changes in a baseline, and 
 overlay above it, within one step: no search can run between the two (rulings, Fresh).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from semindex.engine.pacing import paced
 from semindex.engine.workqueue import Priority, WorkQueue
 from semindex.model.chunks import Signature
 from semindex.model.points import Payload
-from semindex.model.status import FileRecord, FileState
+from semindex.model.status import FileCounts, FileRecord, FileState
 from semindex.ports import Vectors
 
 NO_VECTORS: Vectors = np.empty((0, 0), np.float32)
@@ -56,6 +57,8 @@ class Index:
     """Everything was doubted, and no comparison with the disk has lined it up yet."""
     edit_settled: Callable[[float], None] = lambda _: None
     """Told of every edit that became searchable, with the seconds that it took."""
+    _queued: Counter[FileState | None] = field(factory=Counter)
+    """How many outstanding paths have a record of each state, or none."""
 
     def __attrs_post_init__(self) -> None:
         self.queue = self._new_queue()
@@ -65,11 +68,35 @@ class Index:
         self.table = table
         self.queue.close()
         self.queue = self._new_queue()
+        self._queued.clear()
         self.verdicts = {}
         for overlay in self.overlays:
             for record in overlay.table:
                 if record.inherited and record.file_hash != self.hash_of(record.path):
                     overlay.follow_baseline(record.path)
+
+    def counts(self) -> FileCounts:
+        """Return how many files are in each state; whatever is outstanding is pending, whatever is known of it."""
+        files, queued = self.table.counts(), self._queued
+        indexed, skipped, failed = queued[FileState.INDEXED], queued[FileState.SKIPPED], queued[FileState.FAILED]
+        return FileCounts(
+            indexed=files.indexed - indexed,
+            pending=files.pending + indexed + skipped + failed,
+            skipped=files.skipped - skipped,
+            failed=files.failed - failed,
+        )
+
+    def state_of(self, path: str) -> FileState | None:
+        """Return the state of a file as :meth:`counts` counts it, None if it is not known."""
+        known = self._recorded_state(path)
+        return FileState.PENDING if known is not None and path in self.queue else known
+
+    def mark(self, path: str, priority: Priority) -> None:
+        """Line up a path that may have changed."""
+        was_outstanding = path in self.queue
+        self.queue.mark(path, priority)
+        if path in self.queue and not was_outstanding:
+            self._queued[self._recorded_state(path)] += 1
 
     def hash_of(self, path: str) -> str | None:
         """Return the hash of the text whose points this index surely holds (itself, not through a baseline)."""
@@ -107,7 +134,7 @@ class Index:
         """Record that a file has to be read, and line it up."""
         if path not in self.table:
             self._put(FileRecord(path, FileState.PENDING))
-        self.queue.mark(path, priority)
+        self.mark(path, priority)
 
     def begin_write(self, outcomes: Sequence[Outcome]) -> list[FileRecord]:
         """Mark records whose points are about to be replaced; return them, to be made durable before anything is written."""
@@ -127,12 +154,15 @@ class Index:
     def finish(self, outcome: Outcome) -> None:
         """Take over the final record of a path that was written, and settle it."""
         if outcome.record is not None:
+            self._count_inherited(outcome.record)
             self._put(outcome.record)
         else:
+            self._requeue(outcome.path, None)
             self.table.forget(outcome.path)
             self._look_for_shadow(outcome.path)
             self._tell_overlays(outcome.path)
         if self.queue.settle(outcome.path):
+            self._queued[self._recorded_state(outcome.path)] -= 1
             self.verdicts.pop(outcome.path, None)
 
     def note_skipped(self, path: str, reason: str) -> None:
@@ -181,6 +211,7 @@ class Index:
 
     def _put(self, record: FileRecord) -> None:
         before = self.hash_of(record.path)
+        self._requeue(record.path, record.state)
         self.table.put(record)
         self._look_for_shadow(record.path)
         if self.hash_of(record.path) != before:
@@ -191,7 +222,7 @@ class Index:
         self._look_for_shadow(path)
         if (record := self.table.get(path)) is not None:
             self.moves += record.inherited or path in self.queue
-            self.queue.mark(path, Priority.EDIT)
+            self.mark(path, Priority.EDIT)
 
     def _look_for_shadow(self, path: str) -> None:
         if self.baseline is None:
@@ -205,3 +236,19 @@ class Index:
     def _tell_overlays(self, path: str) -> None:
         for overlay in self.overlays:
             overlay.follow_baseline(path)
+
+    def _recorded_state(self, path: str) -> FileState | None:
+        record = self.table.get(path)
+        return None if record is None else record.state
+
+    def _requeue(self, path: str, state: FileState | None) -> None:
+        """Count a path, if it is outstanding, under the state that its record is about to get."""
+        if path in self.queue:
+            self._queued[self._recorded_state(path)] -= 1
+            self._queued[state] += 1
+
+    def _count_inherited(self, record: FileRecord) -> None:
+        known = self.table.get(record.path)
+        served = None if self.baseline is None else self.baseline.table.get(record.path)
+        if record.inherited and served is not None and not (known is not None and known.inherited):
+            self.reused_chunks += served.chunks

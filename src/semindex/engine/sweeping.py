@@ -68,7 +68,7 @@ class Comparison:
 
     def _expel(self, path: str, reason: str | None, priority: Priority) -> None:
         self._index.verdicts[path] = reason
-        self._index.queue.mark(path, priority)
+        self._index.mark(path, priority)
 
 
 def _vanished(scan: TreeScan, indexed: Iterable[str]) -> Iterator[str]:

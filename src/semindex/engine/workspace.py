@@ -29,7 +29,15 @@ from semindex.engine.sweeping import Comparison, Sweeper
 from semindex.engine.watcher import Watcher
 from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
-from semindex.model.errors import CollectionMissing, NotReady, SemindexError, StoreUnavailable, first_of, leaves
+from semindex.model.errors import (
+    Closing,
+    CollectionMissing,
+    NotReady,
+    SemindexError,
+    StoreUnavailable,
+    first_of,
+    leaves,
+)
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import State, WorkspaceStatus
@@ -39,7 +47,6 @@ logger = logging.getLogger(__name__)
 
 FIRST_RETRY, LONGEST_RETRY = 0.5, 300.0
 """Seconds before a failed workspace tries again: doubling from the first to the longest (service page, section 7)."""
-RELEASED = "The workspace is being released."
 LOST = "The collection is gone from the vector store and is built anew."
 CLOSE_GRACE = 5.0
 """Seconds for closing a collection while the workspace is being cancelled."""
@@ -145,10 +152,10 @@ class Workspace:
         return status
 
     async def sweep(self, *, full: bool = True) -> None:
-        """Compare the whole tree with the index now. Raises what hindered it, NotReady if that is a stop."""
+        """Compare the whole tree with the index now. Raises what hindered it, Closing if that is a stop."""
         with self._until_stop():
             return await self._sweeper.request(full=full)
-        raise NotReady(RELEASED)
+        raise Closing
 
     async def completed(self) -> None:
         """Wait until a build is finished: at once, unless none ever was."""
@@ -164,7 +171,7 @@ class Workspace:
             except CollectionMissing:
                 self._reopen()
                 raise NotReady(LOST) from None
-        raise NotReady(RELEASED)
+        raise Closing
 
     def _reopen(self) -> None:
         """Begin a new life, which finds out what the store holds; a collection that was searched is gone."""

@@ -121,6 +121,13 @@ class NotReady(SemindexError):
     code = "not_ready"
 
 
+class Closing(NotReady):
+    """The workspace came to its end before the call did."""
+
+    def __init__(self) -> None:
+        super().__init__("The workspace is closing: it is released or purged, or the cell ends.")
+
+
 class TooManyFiles(SemindexError):
     """The tree holds more eligible files than one workspace may have."""
 

@@ -81,7 +81,7 @@ class WorkspaceStatus:
     embedded_chunks: int = 0
     """Chunks of this process's life whose text was sent to the embedder."""
     reused_chunks: int = 0
-    """Chunks whose vector came from the cache."""
+    """Chunks whose vector came from the cache, or is the baseline's."""
     last_error: str | None = None
     failed_files: tuple[tuple[str, str], ...] = ()
     """The first ten failed files with their reasons."""

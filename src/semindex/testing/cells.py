@@ -1,15 +1,18 @@
 """A whole cell in this process: real state, real store, real model, real files; no listener."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import trio
 
+from semindex import service
 from semindex.cell.cell import Cell
 from semindex.config import CellConfig
 from semindex.engine.workspace import Workspace
 from semindex.model.status import WorkspaceStatus
+from semindex.ports import Embedder
 from semindex.service import open_cell, restore
 from semindex.state.cell_directory import open_cell_directory
 
@@ -28,6 +31,18 @@ async def running_cell(config: CellConfig) -> AsyncIterator[Cell]:
     async with open_cell_directory(config.state_directory) as directory, open_cell(config, directory) as cell:
         await restore(cell)
         yield cell
+
+
+@contextmanager
+def embedding_with(embedder: Embedder) -> Iterator[None]:
+    """Have each cell that is opened meanwhile embed with this; it may outlive them."""
+
+    @asynccontextmanager
+    async def open_embedder(*_: object) -> AsyncIterator[Embedder]:
+        yield embedder
+
+    with patch.object(service, "open_embedder", open_embedder):
+        yield
 
 
 def workspace_of(cell: Cell, registration_id: str) -> Workspace:
