@@ -1,9 +1,10 @@
-"""The kill -9 campaign: a real service with real children and real git repositories, killed at random moments.
+"""The kill -9 campaign: a real service with real children and real git repositories, killed at any moment.
 
 python -m qualification.crash [--kills 200] [--seed 0]
 
 Each round edits a repository and its worktree at random, registers, releases or purges one of them now and then, kills the
-service at a random moment of all that, starts it again, and compares it with the disk and with what was acknowledged:
+service in the middle of all that, at a random moment or at a named point (see :mod:`semindex.testing.dying`), starts it
+again, and compares it with the disk and with what was acknowledged:
 
 - lost: a file whose token a fresh search does not find, or an acknowledged registration that is gone;
 - stale: an answer with text that is not on disk;
@@ -20,16 +21,22 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 from attrs import define, field
 
+from semindex.testing.dying import POINTS, VARIABLE
 from semindex.testing.serving import ServedCell
 
 SETTLED = 60.0
 """Seconds for a registration to be indexed after a start."""
+AT_RANDOM = "at random"
+PATIENCE = 3.0
+"""Seconds for coming to a named point; then it is killed wherever it is."""
 WORDS = (
     "amber",
     "basalt",
@@ -50,7 +57,8 @@ WORDS = (
 class Tally:
     """What went wrong."""
 
-    kills: int = 0
+    kills: Counter[str] = field(factory=Counter)
+    """By the point at which it died."""
     lost: list[str] = field(factory=list)
     stale: list[str] = field(factory=list)
     left: list[str] = field(factory=list)
@@ -62,6 +70,8 @@ class Campaign:
 
     cell: ServedCell
     directory: Path
+    point: Path
+    """The file that names where to die."""
     chance: random.Random
     tally: Tally = field(factory=Tally)
     registered: dict[str, bool | None] = field(factory=dict)
@@ -147,16 +157,21 @@ class Campaign:
         # Whatever else it says, the release was begun, and will be finished at some time.
         self.registered[name] = {200: False, 404: False, 409: before}.get(answer.status_code)
 
-    def killed_at_random(self) -> None:
-        """Let the service live for a moment full of work, and kill it."""
-        moment = self.chance.random() * 1.5
+    def let_die(self) -> None:
+        """Let the service live for a moment full of work, and kill it, or let it die at a point that it comes to."""
+        point, moment = self.chance.choice([AT_RANDOM, *POINTS]), self.chance.random() * 1.5
         worker = threading.Thread(target=self.disturb, args=(time.monotonic() + 5.0,))
         worker.start()
         time.sleep(moment)
         family = descendants(self.cell.pid)
+        if point is not AT_RANDOM:
+            self.point.write_text(point)
+            with suppress(subprocess.TimeoutExpired):
+                self.cell.process.wait(PATIENCE)
+        self.tally.kills[AT_RANDOM if self.cell.process.poll() is None else point] += 1
         self.cell.kill()
+        self.point.unlink(missing_ok=True)
         worker.join()
-        self.tally.kills += 1
         deadline = time.monotonic() + 5.0
         while (alive := [pid for pid in family if is_alive(pid)]) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -245,12 +260,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch).resolve()
         # The root itself is registered, too; both repositories below it are boundaries of its scan.
-        cell = ServedCell(directory / "home", ["--root", str(directory / "trees"), "--port", "0"])
-        campaign = Campaign(cell, directory / "trees", random.Random(options.seed))
+        point, arguments = directory / "point", ["--root", str(directory / "trees"), "--port", "0"]
+        cell = ServedCell(directory / "home", arguments, {VARIABLE: str(point)}, program="semindex.testing.dying")
+        campaign = Campaign(cell, directory / "trees", point, random.Random(options.seed))
         campaign.prepare()
         with cell:
             for number in range(options.kills):
-                campaign.killed_at_random()
+                campaign.let_die()
                 cell.start()
                 campaign.check()
                 if number % 10 == 9:
@@ -263,8 +279,9 @@ def main() -> int:
     for kind, found in (("lost", tally.lost), ("stale", tally.stale), ("left over", tally.left)):
         for each in found[:20]:
             print(f"{kind}: {each}")
+    print("; ".join(f"{point}: {number}" for point, number in tally.kills.most_common()))
     print(
-        f"{tally.kills} kills: {len(tally.lost)} lost, {len(tally.stale)} stale, {len(tally.left)} left over; end in order: exit code {code}"
+        f"{tally.kills.total()} kills: {len(tally.lost)} lost, {len(tally.stale)} stale, {len(tally.left)} left over; end in order: exit code {code}"
     )
     return 1 if tally.lost or tally.stale or tally.left or code else 0
 

@@ -219,3 +219,4 @@ async def _end(process: trio.Process) -> None:
         logger.warning("embedded store: the worker did not close within %.0f s and is killed", CLOSE_GRACE)
         process.kill()
         await process.wait()
+    await process.stderr.aclose()

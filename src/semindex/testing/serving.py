@@ -26,6 +26,8 @@ class ServedCell:
     """Of ``semindex serve``."""
     variables: dict[str, str] = field(factory=dict)
     """Of the environment, for the cell and for its clients."""
+    program: str = "semindex"
+    """The module that is run as the command."""
     url: str = ""
     """Where it listens; set by each start."""
     _process: "subprocess.Popen[str] | None" = None
@@ -72,7 +74,7 @@ class ServedCell:
         self.home.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "semindex", "serve", *self.arguments],
+                [sys.executable, "-m", self.program, "serve", *self.arguments],
                 env=self.environment,
                 cwd=self.home,
                 stdin=subprocess.PIPE,

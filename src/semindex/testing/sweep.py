@@ -4,6 +4,7 @@ A scenario is an async function that prepares what it needs and then calls ``beg
 Each place is another run on a virtual clock, so a scenario of some hundred places takes a second or two.
 """
 
+import sys
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -23,6 +24,7 @@ class _CancelAt(trio.abc.Instrument):
     """Cancels a scope right before a task's step, the ``step``-th from the beginning."""
 
     def __init__(self, step: int, scope: trio.CancelScope) -> None:
+        self.taken = 0
         self._step = step
         self._scope = scope
         self._counting = False
@@ -32,30 +34,51 @@ class _CancelAt(trio.abc.Instrument):
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         if self._counting:
-            self._step -= 1
-            if self._step == 0:
+            self.taken += 1
+            if self.taken == self._step:
                 self._scope.cancel(reason="the sweep has come to this step")
 
 
-def cancel_at_every_step(make: Callable[[], tuple[Callable[[Begin], Awaitable[None]], Check]]) -> int:
-    """Run a scenario once for each scheduler step from its beginning on, cancelled there; return their number.
+Make = Callable[[], tuple[Callable[[Begin], Awaitable[None]], Check]]
+"""Returns a new scenario and the check for it."""
 
-    ``make`` returns a new scenario and the check for it.
-    """
+
+def cancel_at_every_step(make: Make) -> int:
+    """Run a scenario once for each scheduler step from its beginning on, cancelled there; return their number."""
     for step in count(1):
         scenario, check = make()
-        if not _run(_cancelled, step, scenario):
+        if _run(_cancelled, step, scenario) < step:
             return step - 1
         _run(check, step)
     raise AssertionError
 
 
-async def _cancelled(step: int, scenario: Callable[[Begin], Awaitable[None]]) -> bool:
+def cancel_here_and_there(make: Make, places: int) -> list[int]:
+    """Do so where threads and processes take part: on the real clock, and at so many steps, spread over a whole run.
+
+    Returns the steps at which it was cancelled.
+    """
+    scenario, check = make()
+    whole = trio.run(_cancelled, sys.maxsize, scenario)
+    trio.run(check, whole)
+    steps = [1 + place * whole // places for place in range(places)]
+    for step in steps:
+        scenario, check = make()
+        trio.run(_cancelled, step, scenario)
+        trio.run(check, step)
+    return steps
+
+
+async def _cancelled(step: int, scenario: Callable[[Begin], Awaitable[None]]) -> int:
+    """Run a scenario that is cancelled at a step; return how many steps it took, fewer if it ended before."""
     with trio.CancelScope() as scope:
         instrument = _CancelAt(step, scope)
         trio.lowlevel.add_instrument(instrument)
-        await scenario(instrument.begin)
-    return scope.cancel_called
+        try:
+            await scenario(instrument.begin)
+        finally:
+            trio.lowlevel.remove_instrument(instrument)
+    return instrument.taken
 
 
 class PowerCut:
