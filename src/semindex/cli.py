@@ -14,7 +14,7 @@ from types import ModuleType
 
 from semindex import __version__
 from semindex.commands import chunks, doctor, serve, try_
-from semindex.model.errors import CellLocked, ConfigurationError, SemindexError, leaves
+from semindex.model.errors import CellLocked, ConfigurationError, SemindexError, first_of
 
 COMMANDS: tuple[ModuleType, ...] = (serve, try_, doctor, chunks)
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = chosen.run(chosen)
         sys.stdout.flush()
     except* SemindexError as group:
-        error = next(leaves(group))
+        error = first_of(group)
         sys.stderr.write(f"semindex: {error}\n")
         code = MISUSED if isinstance(error, ConfigurationError | CellLocked) else REFUSED
     except* BrokenPipeError:

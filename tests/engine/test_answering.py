@@ -53,6 +53,27 @@ async def test_a_search_finds_what_was_written_before_it(autojump_clock: trio.te
                 await expect(process, query, expected)
 
 
+@pytest.mark.parametrize("seconds", [-86400, 86400], ids=["back", "forth"])
+async def test_edits_are_found_although_the_clock_of_the_machine_jumps(
+    autojump_clock: trio.testing.MockClock, watching: str, seconds: int
+) -> None:
+    bench = bench_with(watching)
+    tree = bench.tree(ROOT, a=words("apple"))
+    with trio.fail_after(PATIENCE):
+        async with bench.process() as process:
+            await (await process.start(ROOT)).settled()
+            tree.write("a.py", words("lemon"))
+            await expect(process, "lemon", ["a.py"])
+            for query in ("apricot", "banana", "cherry"):
+                tree.advance(seconds)
+                tree.write("a.py", words(query))
+                await expect(process, query, ["a.py"])
+            tree.advance(-3 * seconds)
+            tree.write("a.py", words("lemon"))
+            await expect(process, "lemon", ["a.py"])
+            await expect(process, "cherry", [])
+
+
 async def test_a_search_is_not_served_by_a_comparison_that_began_before_it(
     autojump_clock: trio.testing.MockClock, watching: str
 ) -> None:

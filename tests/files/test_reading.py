@@ -52,6 +52,14 @@ def test_a_signature_younger_than_two_seconds_is_not_trusted(tmp_path: Path) -> 
     assert not content(tmp_path, "new.py").trusted
 
 
+def test_a_signature_from_before_the_clock_was_put_back_is_not_trusted(tmp_path: Path) -> None:
+    file = tmp_path / "future.py"
+    file.write_text("x")
+    tomorrow = time.time_ns() + 86_400_000_000_000
+    os.utime(file, ns=(tomorrow, tomorrow))
+    assert not content(tmp_path, "future.py").trusted
+
+
 def test_a_signature_whose_times_are_old_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "old.py").write_text("x")
     later = time.time_ns() + 3_000_000_000

@@ -24,7 +24,7 @@ from semindex.core.eligibility import EXCLUDED_DIRECTORIES
 from semindex.core.filetypes import GRAMMARS
 from semindex.embedders.factory import open_embedder
 from semindex.http.listener import bind_tcp, bind_unix
-from semindex.model.errors import SemindexError, leaves
+from semindex.model.errors import SemindexError, first_of
 from semindex.model.ids import point_id, sha256_hex
 from semindex.model.points import Payload
 from semindex.model.profiles import Role
@@ -79,7 +79,7 @@ async def _carry_out(name: str, check: Check, chosen: Configured) -> Finding:
             result = check(chosen)
             verdict, message = await result if isawaitable(result) else result
         except* (SemindexError, OSError) as group:
-            message = str(next(leaves(group)))
+            message = str(first_of(group))
     return Finding(name, verdict, message)
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import trio
 
-from semindex.model.errors import SemindexError, leaves
+from semindex.model.errors import SemindexError, first_of
 from semindex.ports import Changes, EventSource, Watch
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Watcher:
                     nursery.start_soon(self._listen, watch)
             except* Exception as group:
                 logger.exception("a watch failed")
-                self._tell(f"Watching failed with an unexpected {type(next(leaves(group))).__name__}; see the log.")
+                self._tell(f"Watching failed with an unexpected {type(first_of(group)).__name__}; see the log.")
             if trio.current_time() - began > LONGEST_RETRY:
                 pause = FIRST_RETRY
             await trio.sleep(pause)

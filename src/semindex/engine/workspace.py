@@ -29,15 +29,7 @@ from semindex.engine.sweeping import Comparison, Sweeper
 from semindex.engine.watcher import Watcher
 from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
-from semindex.model.errors import (
-    Closing,
-    CollectionMissing,
-    NotReady,
-    SemindexError,
-    StoreUnavailable,
-    first_of,
-    leaves,
-)
+from semindex.model.errors import Closing, CollectionMissing, NotReady, SemindexError, StoreUnavailable, first_of
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import State, WorkspaceStatus
@@ -225,7 +217,7 @@ class Workspace:
             self._condition.fail(first_of(group))
             logger.warning("workspace failed: %s", self._condition.error)
         except* Exception as group:
-            kind = type(next(leaves(group))).__name__
+            kind = type(first_of(group)).__name__
             self._condition.fail(SemindexError(f"An unexpected {kind} ended the indexing; see the log."))
             logger.exception("workspace failed")
 

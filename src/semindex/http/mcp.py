@@ -29,7 +29,7 @@ from semindex import __version__
 from semindex.cell.cell import Cell
 from semindex.http import tools, wire
 from semindex.http.security import Credential, Holder
-from semindex.model.errors import InvalidInput, SemindexError, UnregisteredRoot, leaves
+from semindex.model.errors import InvalidInput, SemindexError, UnregisteredRoot, first_of
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class McpDoor:
         except* RootsWanted:
             result = types.InputRequiredResult(input_requests={_ROOTS: types.ListRootsRequest()})
         except* Exception as group:  # noqa: BLE001 - told or logged by _refusal, and the cell goes on
-            result = _refusal(next(leaves(group)))
+            result = _refusal(first_of(group))
         assert result is not None, "every way out sets it"
         return result
 

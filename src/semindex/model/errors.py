@@ -5,7 +5,9 @@ for people: what happened and what to do. Messages never hold tokens, queries or
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+E = TypeVar("E", bound=BaseException, covariant=True)
 
 
 class SemindexError(Exception):
@@ -210,12 +212,12 @@ class StateVersion(SemindexError):
     code = "state_version"
 
 
-def first_of(group: BaseExceptionGroup[SemindexError]) -> SemindexError:
+def first_of(group: BaseExceptionGroup[E]) -> E:
     """Return the first error inside a group and the groups within it."""
-    return next(error for error in leaves(group) if isinstance(error, SemindexError))
+    return next(leaves(group))
 
 
-def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:
     """Yield the errors inside a group and the groups within it."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):

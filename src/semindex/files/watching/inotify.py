@@ -13,7 +13,7 @@ import trio
 from semindex.files.watching.inotify_watch import InotifyWatch
 from semindex.files.watching.kernel import ENDED, OVERFLOW, Event, Instance, limit, words
 from semindex.files.watching.polling import Pace
-from semindex.model.errors import leaves
+from semindex.model.errors import first_of
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class InotifySource:
                     nursery.start_soon(self._remove, instance)
             except* Exception as group:
                 logger.exception("the inotify source failed")
-                self._fail(f"An unexpected {type(next(leaves(group))).__name__} ended the watching; see the log.")
+                self._fail(f"An unexpected {type(first_of(group)).__name__} ended the watching; see the log.")
             finally:
                 self.instance = None
                 for watch in self._watches:
