@@ -1,6 +1,7 @@
 """What all tests share: how properties are explored, and real git repositories that no one's configuration reaches."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+# What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

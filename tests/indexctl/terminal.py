@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -34,8 +35,9 @@ class Painted:
 
     def end(self) -> int:
         """Read until the client has ended, and return its exit code."""
+        deadline = time.monotonic() + TIMEOUT
         while self._read():
-            pass
+            assert time.monotonic() < deadline, f"the client goes on for {TIMEOUT} seconds after it was to end"
         return self.process.wait(TIMEOUT)
 
     def send(self, number: signal.Signals) -> None:
