@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+from attrs import evolve
 from trio.testing import MockClock
 
 from semindex.janitor import ABSENCE_GRACE, ORPHAN_GRACE, OrphanKind
@@ -10,7 +11,7 @@ from semindex.model.places import Presence, Sighting
 from semindex.model.points import CollectionMetadata
 from semindex.model.registrations import Lifecycle
 from semindex.testing.bench import words
-from tests.registries import PRIMARY, WORKTREE, Estate, Office
+from tests.registries import PRIMARY, WORKTREE, Estate, Office, registration
 
 GONE = Sighting(Presence.ABSENT, 1)
 
@@ -101,6 +102,22 @@ async def test_a_deleted_worktree_is_retired_after_the_grace_and_comes_back_with
         revived = office.registry.lease("worktree").workspace
         assert revived is not None
         assert (await revived.settled()).chunks == 1
+
+
+@pytest.mark.parametrize(("device", "after"), [(1, Lifecycle.STALE), (2, Lifecycle.ACTIVE), (None, Lifecycle.ACTIVE)])
+async def test_a_worktree_that_was_deleted_while_the_service_was_down_is_retired_where_it_lay(
+    device: int | None, after: Lifecycle, autojump_clock: MockClock
+) -> None:
+    made = estate()
+    async with made.office() as office:
+        await office.registry.register(registration("primary", PRIMARY))
+        await office.registry.register(evolve(registration("worktree", WORKTREE, PRIMARY), device=device))
+    made.places.sightings[WORKTREE] = GONE
+    async with made.office() as office:
+        await office.janitor.look_at_directories()
+        await trio.sleep(ABSENCE_GRACE)
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("worktree").registration.lifecycle is after
 
 
 @pytest.mark.parametrize(

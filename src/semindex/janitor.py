@@ -65,7 +65,8 @@ class Janitor:
     _seen: dict[str, float] = field(factory=dict)
     """Name of an orphan → when it was first seen."""
     _devices: dict[str, int] = field(factory=dict)
-    """Registered path → the file system of its parent, as long as the path was there."""
+    """Registered path → the file system of its parent when the path was last there; before this life saw it, see
+    :attr:`semindex.model.registrations.Registration.device`."""
     _absent_since: dict[str, float] = field(factory=dict)
     count: int = 0
     """Orphans that the last look found."""
@@ -153,22 +154,23 @@ class Janitor:
 
     async def look_at_directories(self) -> None:
         """Retire registrations whose directory was deleted, and take back those whose directory is there again."""
-        paths = {lease.registration.path: lease.registration.lifecycle for lease in self.registry.leases()}
+        registered = {lease.registration.path: lease.registration for lease in self.registry.leases()}
         for known in (self._devices, self._absent_since):
-            for path in known.keys() - paths.keys():
+            for path in known.keys() - registered.keys():
                 del known[path]
-        for path, lifecycle in paths.items():
+        for path, registration in registered.items():
             sighting = await self.places.look(path)
             if sighting.presence is Presence.PRESENT and sighting.parent_device is not None:
                 self._devices[path] = sighting.parent_device
-                if lifecycle is Lifecycle.STALE:
+                if registration.lifecycle is Lifecycle.STALE:
                     await self.registry.revive(path)
             # Where the parent's file system is another one, or was never seen, a disk may just not be mounted.
-            if sighting.presence is not Presence.ABSENT or sighting.parent_device != self._devices.get(path):
+            device = self._devices.get(path, registration.device)
+            if sighting.presence is not Presence.ABSENT or sighting.parent_device != device:
                 self._absent_since.pop(path, None)
                 continue
             since = self._absent_since.setdefault(path, trio.current_time())
-            if lifecycle is Lifecycle.ACTIVE and trio.current_time() - since >= ABSENCE_GRACE:
+            if registration.lifecycle is Lifecycle.ACTIVE and trio.current_time() - since >= ABSENCE_GRACE:
                 await self.registry.retire(path)
 
 

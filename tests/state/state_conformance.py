@@ -42,6 +42,7 @@ registration_fields: dict[str, st.SearchStrategy[object]] = {
     "purge_on_release": flags,
     "project_id": st.none() | text,
     "workspace_id": st.none() | text,
+    "device": st.none() | st.integers(0, 2**64 - 1),
     "purge": flags,
 }
 registrations = st.builds(Registration, **registration_fields)

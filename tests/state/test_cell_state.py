@@ -5,13 +5,17 @@ from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from semindex.model.errors import StateDamaged
 from semindex.ports import CellState
 from semindex.state.cell_state import open_cell_state
+from semindex.state.columns import to_text
+from semindex.state.database import open_database
 from semindex.state.ledger import SLICE
+from semindex.state.schema import CELL
 from tests.state.conformance import record
-from tests.state.state_conformance import CellStateConformance, OpenState, registration
+from tests.state.state_conformance import NOON, CellStateConformance, OpenState, registration
 
 
 class TestSqliteCellState(CellStateConformance):
@@ -41,6 +45,22 @@ async def test_the_next_start_removes_what_an_interrupted_clearing_left(tmp_path
     with closing(sqlite3.connect(tmp_path / "cell.sqlite")) as connection:
         assert connection.execute("SELECT count(*) FROM files").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM ledgers").fetchone() == (1,)
+
+
+async def test_the_state_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "cell.sqlite"
+    async with open_database(path, evolve(CELL, migrations=CELL.migrations[:1])):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO cell VALUES ('the cell', '2026-01-01T00:00:00.000000Z')")
+        connection.execute(
+            "INSERT INTO registrations (id, path, created_at, lifecycle) VALUES ('a', '/repo', ?, 'active')",
+            (to_text(NOON),),
+        )
+
+    async with open_cell_state(path) as state:
+        assert state.cell_id == "the cell"
+        assert await state.registrations.load_all() == [registration("a")]
 
 
 async def test_a_text_that_cannot_be_read_is_damage(tmp_path: Path) -> None:

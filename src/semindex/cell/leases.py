@@ -44,6 +44,7 @@ class Leases:
         """
         place = await self.places.registrable(path, force=force)
         self._require_allowed(place)
+        sighting = await self.places.look(place.path)
         wanted = Registration(
             registration_id,
             place.path,
@@ -52,6 +53,7 @@ class Leases:
             purge_on_release=purge_on_release,
             project_id=project_id,
             workspace_id=workspace_id,
+            device=sighting.parent_device,
         )
         lease = await self.registry.register(wanted)
         if adopt and lease.workspace is not None:

@@ -65,6 +65,8 @@ class Registration:
     project_id: str | None = field(default=None, validator=_valid_text)
     workspace_id: str | None = field(default=None, validator=_valid_text)
     """Names that the client knows project and workspace by; they mean nothing to the cell."""
+    device: int | None = None
+    """The file system of the directory that holds the workspace, as it was when that was registered."""
     purge: bool | None = None
     """What the release in progress is to do with the data; None while none is in progress."""
 

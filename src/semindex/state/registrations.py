@@ -18,6 +18,7 @@ _SAVE = upsert(
     "purge_on_release",
     "project_id",
     "workspace_id",
+    "device",
     "purge",
 )
 _RETAIN = upsert("retained", "path", "baseline_path", "since", "ttl")
@@ -59,7 +60,8 @@ class SqliteRegistrations:
 
 def _load_all(connection: Connection) -> list[Registration]:
     rows = connection.execute(
-        """SELECT id, path, baseline_path, created_at, lifecycle, purge_on_release, project_id, workspace_id, purge
+        """SELECT id, path, baseline_path, created_at, lifecycle, purge_on_release, project_id, workspace_id, device,
+            purge
         FROM registrations ORDER BY created_at, id"""
     )
     return [
@@ -69,12 +71,13 @@ def _load_all(connection: Connection) -> list[Registration]:
             baseline_path,
             to_time(created_at),
             Lifecycle(lifecycle),
-            to_flag(purge_on_release),
+            to_flag(on_release),
             project_id,
             workspace_id,
+            None if device is None else int(device),
             to_flag(purge),
         )
-        for key, path, baseline_path, created_at, lifecycle, purge_on_release, project_id, workspace_id, purge in rows
+        for key, path, baseline_path, created_at, lifecycle, on_release, project_id, workspace_id, device, purge in rows
     ]
 
 
@@ -88,6 +91,7 @@ def _save(connection: Connection, registration: Registration) -> None:
         registration.purge_on_release,
         registration.project_id,
         registration.workspace_id,
+        None if registration.device is None else str(registration.device),
         registration.purge,
     )
     connection.execute(_SAVE, row)

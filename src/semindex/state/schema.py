@@ -83,6 +83,8 @@ CELL = Schema(
                 PRIMARY KEY (ledger, path)
             ) WITHOUT ROWID""",
         ),
+        # Text: a file system may have a number beyond 63 bits.
+        ("ALTER TABLE registrations ADD COLUMN device TEXT",),
     ),
 )
 """Registrations, ledgers, operations: what must survive."""
