@@ -26,6 +26,8 @@ class Scene:
     """Acknowledged, and no release was asked for."""
     released: set[str] = field(factory=set)
     """Acknowledged."""
+    accepted: trio.Event = field(factory=trio.Event)
+    """Something is registered."""
 
     def __attrs_post_init__(self) -> None:
         self.estate.bench.tree(PRIMARY, alpha=words("alpha"), beta=words("beta"))
@@ -34,6 +36,7 @@ class Scene:
     async def register(self, office: Office, name: str, baseline: str | None = None) -> None:
         workspace = await office.register(name, PATHS[name], baseline)
         self.registered.add(name)
+        self.accepted.set()
         await workspace.settled()
 
     async def release(self, office: Office, name: str, *, force: bool = False) -> None:
@@ -83,8 +86,7 @@ async def release_in_the_middle_of_a_build(scene: Scene, office: Office, begin: 
     begin()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(scene.register, office, "primary")
-        while "primary" not in scene.registered:
-            await trio.lowlevel.checkpoint()
+        await scene.accepted.wait()
         await scene.release(office, "primary")
 
 
