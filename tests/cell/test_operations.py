@@ -1,15 +1,21 @@
-"""Operations of a real cell, as its doors see them."""
+"""Operations of a real cell, as its doors see them, and on twins where the disk has to fail."""
 
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
-from semindex.model.errors import Starting, UnknownOperation
+from semindex.cell.operations import Operations
+from semindex.engine.revision import Revision
+from semindex.model.errors import Starting, StateUnwritable, UnknownOperation
 from semindex.model.registrations import INTERRUPTED, OperationState
 from semindex.service import open_cell, restore
 from semindex.state.cell_directory import open_cell_directory
+from semindex.testing.bench import words
 from semindex.testing.cells import config_below, indexed, running_cell, workspace_of
+from semindex.testing.intercept import Failing, Gate, Recorder, intercept
+from tests.registries import PRIMARY, Estate
 
 
 @pytest.fixture
@@ -55,3 +61,73 @@ async def test_a_reindex_that_is_cut_short_by_a_stop_was_interrupted(tmp_path: P
             while (ended := cell.operations.get(begun.id)).state is OperationState.RUNNING:
                 await cell.changes.beyond(cell.changes.value)
         assert (ended.state, ended.error) == (OperationState.FAILED, INTERRUPTED)
+
+
+async def test_an_operation_that_cannot_be_written_has_not_begun(autojump_clock: MockClock) -> None:
+    estate, full = Estate(), StateUnwritable("The disk is full.")
+    estate.bench.tree(PRIMARY, alpha=words("alpha"))
+    estate.state.operations = intercept(
+        estate.state.operations, "operations", [Failing("operations.save", full, times=1)]
+    )
+    chunked = Recorder()
+    async with estate.office(chunked) as office, trio.open_nursery() as nursery:
+        await (await office.register("one", PRIMARY)).settled()
+        changes = Revision()
+        operations = Operations(estate.state, office.registry, changes, nursery)
+        before = len(chunked.of("pool.chunk"))
+        with pytest.raises(StateUnwritable):
+            await operations.reindex("one")
+
+        assert operations.running("one") is None
+        assert changes.value == 0
+        assert await estate.state.operations.load_all() == []
+        assert len(chunked.of("pool.chunk")) == before
+
+        begun = await operations.reindex("one")
+        assert operations.running("one") == begun
+        with trio.fail_after(60):
+            while operations.running("one") is not None:
+                await changes.beyond(changes.value)
+        assert len(chunked.of("pool.chunk")) == before + 1
+
+
+async def test_an_operation_whose_end_cannot_be_written_has_ended_all_the_same(autojump_clock: MockClock) -> None:
+    estate, full = Estate(), StateUnwritable("The disk is full.")
+    estate.bench.tree(PRIMARY, alpha=words("alpha"))
+    failing = Failing("operations.save", full, about="COMPLETED", times=1)
+    estate.state.operations = intercept(estate.state.operations, "operations", [failing])
+    async with estate.office() as office, trio.open_nursery() as nursery:
+        await (await office.register("one", PRIMARY)).settled()
+        changes = Revision()
+        operations = Operations(estate.state, office.registry, changes, nursery)
+        begun = await operations.purge("one")
+        with trio.fail_after(60):
+            while operations.running("one") is not None:
+                await changes.beyond(changes.value)
+        assert operations.get(begun.id).state is OperationState.COMPLETED
+        assert failing.times == 0
+
+
+async def test_of_several_operations_of_a_workspace_the_first_is_shown_until_it_has_ended(
+    autojump_clock: MockClock,
+) -> None:
+    estate = Estate()
+    estate.bench.tree(PRIMARY, alpha=words("alpha"))
+    gate = Gate("pool.chunk")
+    async with estate.office(gate) as office, trio.open_nursery() as nursery:
+        await (await office.register("one", PRIMARY)).settled()
+        await office.register("other", PRIMARY)
+        changes = Revision()
+        operations = Operations(estate.state, office.registry, changes, nursery)
+        gate.shut()
+        first = await operations.reindex("one")
+        await gate.reached()
+        second = await operations.purge("other")
+        assert operations.running("one") == operations.running("other") == first
+        gate.open()
+        with trio.fail_after(60):
+            while operations.running("one") == first:
+                await changes.beyond(changes.value)
+            assert operations.running("one") in (second, None)
+            while operations.running("one") is not None:
+                await changes.beyond(changes.value)

@@ -44,6 +44,8 @@ class Operations:
         self._changes = changes
         self._nursery = nursery
         self._known: dict[str, Operation] = {}
+        self._under_way: dict[str, dict[str, Operation]] = {}
+        """Canonical path → the operations that run for it by id, the first begun first."""
         self._is_loaded = False
 
     async def load(self) -> None:
@@ -65,21 +67,19 @@ class Operations:
         Raises UnknownRegistration, Starting.
         """
         path = self._registry.lease(registration_id).registration.path
-        ids = {lease.registration.id for lease in self._registry.leases_of(path)}
-        under_way = (operation for operation in self._known.values() if operation.state is OperationState.RUNNING)
-        return next((operation for operation in under_way if operation.registration_id in ids), None)
+        return next(iter(self._under_way.get(path, {}).values()), None)
 
     async def reindex(self, registration_id: str, *, force: bool = False) -> Operation:
         """Chunk every file anew, replacing file by file while searches go on; texts embedded before are not sent again.
 
-        Raises UnknownRegistration, Releasing, BaselineInUse unless forced.
+        Raises UnknownRegistration, Releasing, StateUnwritable, BaselineInUse unless forced.
         """
         return await self._begin(registration_id, OperationKind.REINDEX, self._reindex, force=force)
 
     async def purge(self, registration_id: str, *, force: bool = False) -> Operation:
         """Delete what is stored for the workspace; it stays registered, and idle until it is reindexed.
 
-        Raises UnknownRegistration, Releasing, BaselineInUse unless forced.
+        Raises UnknownRegistration, Releasing, StateUnwritable, BaselineInUse unless forced.
         """
         return await self._begin(registration_id, OperationKind.PURGE, self._purge, force=force)
 
@@ -93,8 +93,12 @@ class Operations:
             names = ", ".join(sorted(overlay.registration.id for overlay in overlays))
             raise BaselineInUse(f"Worktrees build on this primary checkout: {names}. Release them first, or force it.")
         operation = Operation(str(uuid.uuid4()), registration_id, kind, datetime.now(UTC))
-        await self._note(operation)
+        # First on disk: one that could not be written must not be shown, since nothing carries it out.
+        await self._state.operations.save(operation)
+        self._known[operation.id] = operation
+        self._under_way.setdefault(lease.registration.path, {})[operation.id] = operation
         self._nursery.start_soon(self._run, operation, lease, work)
+        self._changes.bump()
         return operation
 
     async def _run(self, operation: Operation, lease: Lease, work: Callable[[Lease], Awaitable[None]]) -> None:
@@ -112,7 +116,8 @@ class Operations:
         finally:
             state = OperationState.COMPLETED if error is None else OperationState.FAILED
             with trio.move_on_after(LAST_WORD, shield=True):
-                await self._end(evolve(operation, state=state, completed_at=datetime.now(UTC), error=error))
+                ended = evolve(operation, state=state, completed_at=datetime.now(UTC), error=error)
+                await self._end(ended, lease.registration.path)
 
     async def _reindex(self, lease: Lease) -> None:
         workspace = await self._registry.wake(lease)
@@ -124,17 +129,18 @@ class Operations:
     async def _purge(self, lease: Lease) -> None:
         await self._registry.put_to_rest(lease)
 
-    async def _end(self, operation: Operation) -> None:
+    async def _end(self, operation: Operation, path: str) -> None:
+        # First in memory: it has ended, whether that can be written or not.
+        self._known[operation.id] = operation
+        self._under_way[path].pop(operation.id)
+        if not self._under_way[path]:
+            del self._under_way[path]
+        self._changes.bump()
         try:
-            await self._note(operation)
+            await self._state.operations.save(operation)
         except StateUnwritable as error:
             # The next start finds it still running, and says that it was interrupted.
             logger.warning("the end of the operation %s was not written: %s", operation.id, error)
         ended = [known.id for known in self._known.values() if known.state is not OperationState.RUNNING]
         for operation_id in ended[:-KEPT]:
             del self._known[operation_id]
-
-    async def _note(self, operation: Operation) -> None:
-        self._known[operation.id] = operation
-        self._changes.bump()
-        await self._state.operations.save(operation)
