@@ -101,7 +101,9 @@ class IndexingConfig(Section):
     )
     search_max_results: int = Field(50, ge=1, le=200, description="hits of a collection that are looked at first")
     embedding_batch_size: int = Field(60, ge=1, le=200, description="texts of one request to the endpoint")
-    scanner_max_batch_retries: int = Field(3, ge=1, le=10, description="further tries for a batch that failed")
+    scanner_max_batch_retries: int = Field(
+        3, ge=1, le=10, description="tries of a batch in all, as long as its failure may pass"
+    )
     file_extensions: tuple[str, ...] | None = Field(
         None, min_length=1, description='what is indexed, like `[".py", "md"]`; default: all that are known'
     )
