@@ -93,7 +93,7 @@ class Janitor:
     async def orphans(self) -> list[Orphan]:
         """Return what nobody owns now. Raises StoreUnavailable, and Starting before it is known who owns what."""
         if not self.registry.restored.is_set():
-            raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
+            raise Starting
         owned = {*self.registry.paths(), *(kept.path for kept in await self.state.registrations.load_retained())}
         ledgers = await self.state.ledgers()
         found = [

@@ -6,7 +6,7 @@ import trio
 from attrs import define, field, frozen
 
 from semindex.engine.workspace import Workspace
-from semindex.model.errors import SemindexError, Starting
+from semindex.model.errors import SemindexError, Stopping
 from semindex.model.registrations import Registration
 
 
@@ -56,7 +56,7 @@ class Release:
         """Wait for the end, and return or raise what it was."""
         await self.done.wait()
         if self.receipt is None:
-            raise self.error or Starting("The cell was stopped during the release; its next start completes it.")
+            raise self.error or Stopping("The cell was stopped during the release; its next start completes it.")
         return self.receipt
 
 

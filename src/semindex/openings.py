@@ -13,7 +13,7 @@ import trio
 from semindex.engine.revision import Revision
 from semindex.engine.workspace import Workspace
 from semindex.leasing import Lease, LeaseBook
-from semindex.model.errors import Starting
+from semindex.model.errors import Stopping
 from semindex.model.registrations import Lifecycle
 
 StartWorkspace = Callable[[str, Workspace | None], Awaitable[Workspace]]
@@ -70,7 +70,7 @@ class Openings:
         path, baseline_path = lease.registration.path, lease.registration.baseline_path
         baseline = None if baseline_path is None else self._book.workspace_of(baseline_path)
         if self._is_stopping:
-            raise Starting("The cell is stopping; register again once it is back.")
+            raise Stopping
         if (running := self._book.workspace_of(path)) is not None:
             lease.workspace = running
         elif hindrance := self._hindrance(path):

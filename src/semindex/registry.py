@@ -121,7 +121,7 @@ class Registry:
 
     def _require_restored(self) -> None:
         if not self.restored.is_set():
-            raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
+            raise Starting
 
     def _repeated(self, wanted: Registration) -> Lease | None:
         """Return the lease that the wanted one repeats. Raises if its id is taken by another, or is on its way out."""

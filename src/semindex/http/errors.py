@@ -16,6 +16,7 @@ STATUS: dict[type[errors.SemindexError], int] = {
     errors.TooManyRegistrations: 429,
     errors.TooManyFiles: 422,
     errors.Starting: 503,
+    errors.Stopping: 503,
     errors.NotReady: 503,
     errors.StoreUnavailable: 503,
     errors.EmbedderUnavailable: 503,

@@ -104,6 +104,20 @@ class Starting(SemindexError):
 
     code = "starting"
 
+    def __init__(
+        self, message: str = "The cell is starting and has not read its registrations yet; try again in a moment."
+    ) -> None:
+        super().__init__(message)
+
+
+class Stopping(SemindexError):
+    """The cell is ending, and begins nothing any more."""
+
+    code = "stopping"
+
+    def __init__(self, message: str = "The cell is ending; try again when it is back.") -> None:
+        super().__init__(message)
+
 
 class ConfigurationError(SemindexError):
     """The cell cannot start with this configuration."""
