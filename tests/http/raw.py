@@ -87,6 +87,9 @@ async def serving(application: ASGIApp, *, grace: float = 60.0) -> AsyncIterator
             for _ in range(2):
                 await send({"type": f"{(await receive())['type']}.complete"})
             return
+        if scope["type"] == "websocket":
+            await application(scope, receive, send)
+            return
         exchange = Exchange(receive, send)
         await application(scope, exchange.receive, exchange.send)
 

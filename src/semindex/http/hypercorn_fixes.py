@@ -9,20 +9,23 @@
 5. A connection that its client closes before it has asked for anything stays open until its idle timer ends.
 6. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
 
-:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6. The version is pinned, and each
-fault has a test that fails without its mending.
+:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6; for WebSockets see
+:mod:`semindex.http.hypercorn_websocket`. The version is pinned, and each fault has a test that fails without its mending.
 """
 
 from typing import Any, ClassVar
 
 import h11
 import hypercorn.protocol
+import hypercorn.protocol.h11
 import hypercorn.trio.run
 import trio
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from starlette.types import Message, Receive, Send
+
+from semindex.http.hypercorn_websocket import BoundedWebSocket
 
 SEND_TIMEOUT = 10.0
 """Seconds that a client may take to accept one piece of an answer."""
@@ -150,3 +153,4 @@ def install() -> None:
     """Have Hypercorn use these; repeating it changes nothing."""
     vars(hypercorn.trio.run)["TCPServer"] = BoundedConnection  # the one seam that there is
     vars(hypercorn.protocol)["H11Protocol"] = OnlyHttp1
+    vars(hypercorn.protocol.h11)["WSStream"] = BoundedWebSocket

@@ -25,6 +25,8 @@ MAX_HEADER = 16 * 1024
 """Bytes of a request's head."""
 IDLE_TIMEOUT = 5.0
 """Seconds for which a connection may stay open without a request, a half-sent head included."""
+MAX_MESSAGE = 64 * 1024
+"""Characters of a WebSocket message."""
 BACKLOG = 1024
 
 
@@ -126,6 +128,7 @@ class Listener:
         config.graceful_timeout = self.grace
         config.keep_alive_timeout = IDLE_TIMEOUT
         config.h11_max_incomplete_size = MAX_HEADER
+        config.websocket_max_message_size = MAX_MESSAGE
         config.include_server_header = False
         config.errorlog = logging.getLogger("hypercorn.error")
         async with trio.open_nursery() as nursery:
