@@ -1,0 +1,76 @@
+/** The server side of the plugin: what its procedures answer, and its end. */
+
+import type { PluginRpcContract, RpcArgument, RpcOutput } from "@getpaseo/plugin";
+import type { PluginServerContext } from "@getpaseo/plugin/server";
+import { registerRpc, reindexRpc, releaseRpc, statusRpc, watchRpc, workspaceStatusRpc } from "../shared/rpc";
+import { Board, withoutService } from "./board";
+import { shaped } from "./connection";
+import { Gate } from "./gate";
+import { Log } from "./log";
+import { Supervisor } from "./supervisor";
+import { TIMING, type Timing, within } from "./time";
+
+const LOADING = "Semantic index plugin is loading configuration.";
+const STOPPING = "Semantic index service is stopping.";
+
+export class Backend {
+  readonly #board: Board;
+  readonly #gate = new Gate();
+  readonly #supervisor: Supervisor;
+  readonly #running: Promise<void>;
+  readonly #calls = new Set<(error: Error) => void>();
+  #closing: Promise<void> | null = null;
+
+  /** Returns at once; the service is started beside it. */
+  constructor(
+    environment: NodeJS.ProcessEnv,
+    private readonly timing: Timing = TIMING,
+  ) {
+    this.#board = new Board(withoutService("starting", LOADING), timing.hold);
+    this.#supervisor = new Supervisor(environment, this.#board, this.#gate, new Log(environment), timing);
+    this.#running = this.#supervisor.run();
+  }
+
+  contribute(server: PluginServerContext): void {
+    server.handle(statusRpc, () => this.#board.seen.status);
+    server.handle(watchRpc, ({ since }) => this.#board.watch(since));
+    for (const contract of [workspaceStatusRpc, registerRpc, releaseRpc, reindexRpc]) {
+      server.handle<typeof contract.input, typeof contract.output>(contract, (request) => this.#call(contract, request));
+    }
+  }
+
+  /** In less than two seconds: Paseo kills a plugin that takes longer. Whoever waits is answered first. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const error = new Error("The semantic index plugin is stopping.");
+    this.#board.close(withoutService("stopping", STOPPING));
+    this.#gate.close(error);
+    for (const giveUp of this.#calls) giveUp(error);
+    await this.#supervisor.end();
+    await this.#running;
+  }
+
+  /** Ask the service. Rejects with its sentence, or with the reason why there is none. */
+  async #call<Contract extends PluginRpcContract>(
+    contract: Contract,
+    request: RpcArgument<Contract>,
+  ): Promise<RpcOutput<Contract>> {
+    const late = `The semantic index service has not answered within ${this.timing.call / 1000} seconds; what it was asked to do may go on.`;
+    let giveUp: (error: Error) => void = () => undefined;
+    const stopping = new Promise<never>((_, reject) => {
+      giveUp = reject;
+    });
+    this.#calls.add(giveUp);
+    try {
+      const answer = this.#gate.pass().then((connection) => connection.call(contract.name, Object(request)));
+      const told = await within(this.timing.call, Promise.race([answer, stopping]), late);
+      return shaped(contract.output, told) as RpcOutput<Contract>;
+    } finally {
+      this.#calls.delete(giveUp);
+    }
+  }
+}

@@ -1,0 +1,335 @@
+/** The server side as Paseo runs it: compiled, in a process of its own, with a real program and real sockets. */
+
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ServiceDouble } from "../doubles/service";
+import { registration } from "../doubles/statuses";
+import { PLUGIN, plugin } from "../host/plugin-host";
+import { bounded, TOKEN, World } from "../world";
+
+let world: World;
+beforeEach(async () => {
+  world = await World.make();
+});
+afterEach(() => world.end());
+
+/** Resolves when a process is gone. */
+async function gone(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test("the plugin serves the procedures of the contract, and no others", async () => {
+  const { host } = await world.plugin(world.configured());
+
+  expect(host.methods).toEqual([
+    "semantic-index.register",
+    "semantic-index.reindex",
+    "semantic-index.release",
+    "semantic-index.status",
+    "semantic-index.watch",
+    "semantic-index.workspace-status",
+  ]);
+});
+
+test("the service is started with a life line, and what it pushes is told to whoever watches", async () => {
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+
+  const change = subject.until(({ registrations }) => registrations[0]?.percent === 40);
+  await world.double("double.change", { registrations: [registration({ id: "a", state: "Indexing", percent: 40 })] });
+
+  expect((await change).registrations[0]?.state).toBe("Indexing");
+  expect(world.starts()[0]).toContain("serve --exit-on-stdin-eof --log-format text --config");
+});
+
+test("the status answers at once while the service has not greeted, and other calls wait for it", async () => {
+  world.behave({ mute: true });
+  const subject = await world.plugin(world.configured());
+
+  const status = await subject.status();
+  const waiting = subject.host.invoke("semantic-index.reindex", { id: "a" });
+  waiting.catch(() => undefined);
+
+  expect(status).toMatchObject({
+    phase: "starting",
+    message: "Semantic index plugin is loading configuration.",
+    version: "0.1.0",
+    registrations: [],
+    activeManagers: 0,
+    mcpSessions: 0,
+  });
+  await subject.host.stop();
+  await expect(waiting).rejects.toThrow("The semantic index plugin is stopping.");
+});
+
+test("a start that fails is told as degraded with the service's sentence, refuses calls with it, and is logged once", async () => {
+  world.behave({ refuse: { code: 2, sentence: "allowedRoots: name at least one directory that may be indexed" } });
+  const subject = await world.plugin(world.configured());
+
+  const status = await subject.until(({ phase }) => phase === "degraded");
+  const refused = subject.host.invoke("semantic-index.workspace-status", { path: "/code" });
+
+  expect(status).toMatchObject({ message: "allowedRoots: name at least one directory that may be indexed", registrations: [] });
+  await expect(refused).rejects.toThrow("allowedRoots: name at least one directory that may be indexed");
+  await subject.until(() => world.pids().length > 1); // it is tried again, and again
+  await subject.host.stop();
+  expect(subject.host.log.filter((line) => line.startsWith("[semantic-index] startup failed: allowedRoots"))).toHaveLength(1);
+});
+
+test("a start that failed is tried again until it succeeds, without the plugin being reloaded", async () => {
+  world.behave({ refuse: { code: 1, sentence: "the disk is full" } });
+  const subject = await world.plugin(world.configured());
+  await subject.until(({ phase }) => phase === "degraded");
+
+  world.behave({});
+
+  expect((await subject.ready()).message).toBe("Semantic index service is ready.");
+});
+
+test("calls that came while the service was starting are answered once it runs", async () => {
+  const subject = await world.plugin(world.configured());
+
+  const registered = await subject.host.invoke("semantic-index.register", { id: "wks_1", path: "/code/a" });
+  const found = await subject.host.invoke("semantic-index.workspace-status", { path: "/code/a" });
+  const absent = await subject.host.invoke("semantic-index.workspace-status", { path: "/code/b" });
+  const operation = await subject.host.invoke("semantic-index.reindex", { id: "wks_1" });
+  const released = await subject.host.invoke("semantic-index.release", { id: "wks_1", purge: true });
+
+  expect(registered).toMatchObject({ id: "wks_1", path: "/code/a" });
+  expect(found).toEqual(registered);
+  expect(absent).toBeNull();
+  expect(operation).toMatchObject({ registrationId: "wks_1", state: "running" });
+  expect(released).toMatchObject({ released: "wks_1" });
+});
+
+test("a refusal of the service reaches the caller as its own sentence", async () => {
+  const subject = await world.plugin(world.configured());
+
+  const refused = subject.host.invoke("semantic-index.register", { id: "b", path: "/code/b", baselinePath: "/code/a" });
+
+  await expect(refused).rejects.toThrow(/^The primary baseline must be registered before its worktree$/);
+});
+
+test("a service that dies is started again, and calls of the time between are answered by its successor", async () => {
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+  const [first] = world.pids();
+
+  const lost = subject.until(({ phase }) => phase === "degraded");
+  await world.kill(7);
+  const status = await lost;
+  const answered = await subject.host.invoke("semantic-index.workspace-status", { path: "/code" });
+
+  expect(status.message).toBe("The semantic index service ended with exit code 7. It is being started again.");
+  expect(answered).toBeNull();
+  expect(world.pids()).toHaveLength(2);
+  expect(world.pids()[1]).not.toBe(first);
+});
+
+test("a service that runs already is used, and is not ended with the plugin", async () => {
+  const running = new ServiceDouble(TOKEN);
+  const url = await running.listen();
+  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  const subject = await world.plugin(world.configured());
+
+  await subject.ready();
+  await subject.host.stop();
+
+  expect(world.starts()).toEqual([]);
+  expect(running.calls.map(({ method }) => method)).toEqual(["semantic-index.status", "semantic-index.watch"]);
+  await running.close();
+});
+
+test("a running service without configuration is found by its discovery file, over a Unix socket, too", async () => {
+  const running = new ServiceDouble("made-at-its-first-start");
+  const url = await running.listen(path.join(world.directory, "a:b.socket"));
+  const tokenFile = path.join(world.state, "control.token");
+  writeFileSync(tokenFile, "made-at-its-first-start\n", { mode: 0o600 });
+  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  writeFileSync(path.join(world.state, "cell.json"), JSON.stringify({ url, pid: process.pid, controlTokenFile: tokenFile }));
+  const subject = await world.plugin(world.environment({}));
+
+  await subject.ready();
+
+  expect(world.starts()).toEqual([]);
+  expect(running.connections).toBe(1);
+  await subject.host.stop();
+  await running.close();
+});
+
+test("what a lock file of a dead service says is not believed", async () => {
+  const free = new ServiceDouble(TOKEN);
+  const url = await free.listen();
+  await free.close();
+  // The process id is somebody else's by now, and nobody listens at the address.
+  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.ppid, phase: "ready", url }));
+  world.behave({ refuse: { code: 2, sentence: "in use by another process" } });
+  const subject = await world.plugin(world.configured());
+
+  const status = await subject.until(({ phase }) => phase === "degraded");
+
+  expect(status.message).toBe("in use by another process");
+});
+
+test("a token that the running service refuses is a failure that says so, and no second service is started", async () => {
+  const running = new ServiceDouble("another-token-altogether");
+  const url = await running.listen();
+  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  const subject = await world.plugin(world.configured());
+
+  const status = await subject.until(({ phase }) => phase === "degraded");
+
+  expect(status.message).toContain("refuses the control token");
+  expect(world.starts()).toEqual([]);
+  await subject.host.stop();
+  await running.close();
+});
+
+test("when a service that was only used ends, the plugin starts its own", async () => {
+  const running = new ServiceDouble(TOKEN);
+  const url = await running.listen();
+  const lock = path.join(world.state, "cell.lock");
+  writeFileSync(lock, JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+
+  const lost = subject.until(({ phase }) => phase === "degraded");
+  writeFileSync(lock, JSON.stringify({ pid: 2 ** 22 + 1, phase: "stopping", url }));
+  running.hangUp(1001);
+  await running.close();
+  await lost;
+  await subject.ready();
+
+  expect(world.pids()).toHaveLength(1);
+});
+
+test("a connection that is lost is opened again to the same service", async () => {
+  const running = new ServiceDouble(TOKEN);
+  const url = await running.listen();
+  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+
+  const lost = subject.until(({ phase }) => phase === "degraded");
+  running.hangUp(1013);
+  await lost;
+  await subject.ready();
+
+  expect(running.connections).toBe(1);
+  expect(world.starts()).toEqual([]);
+  await subject.host.stop();
+  await running.close();
+});
+
+test("with directories instead of a configuration they are what the service is started for", async () => {
+  const environment = world.environment({ SEMANTIC_INDEX_ROOTS: "/code/a:/code/b", SEMANTIC_INDEX_CONTROL_TOKEN: TOKEN });
+  const subject = await world.plugin(environment);
+
+  await subject.ready();
+
+  expect(world.starts()[0]).toContain("--root /code/a --root /code/b");
+});
+
+test.each([
+  ["nothing that says what to index", {}, /^SEMANTIC_INDEX_CONFIG_FILE is required, or SEMANTIC_INDEX_ROOTS: /],
+  ["a configuration file that is missing", { SEMANTIC_INDEX_CONFIG_FILE: "/nowhere.json" }, /\/nowhere\.json, which cannot be read \(ENOENT\)\.$/],
+  ["a program that is missing", { SEMANTIC_INDEX_ROOTS: "/code", SEMANTIC_INDEX_PROGRAM: "no-such-program" }, /^no-such-program cannot be started \(ENOENT\): set SEMANTIC_INDEX_PROGRAM/],
+])("%s degrades the plugin with a sentence that says what to set", async (_, extra, sentence) => {
+  const subject = await world.plugin(world.environment(extra));
+
+  const { message } = await subject.until(({ phase }) => phase === "degraded");
+
+  expect(message).toMatch(sentence);
+});
+
+test("no secret of the environment is ever in the log, even if the service prints it", async () => {
+  const subject = await world.plugin(world.configured({ SEMANTIC_INDEX_MCP_TOKEN: "mcp-token-of-the-test" }));
+  await subject.ready();
+
+  await world.double("double.print", { line: `semindex: refused ${TOKEN} and mcp-token-of-the-test` });
+  await world.kill(1);
+  const { message } = await subject.until(({ phase }) => phase === "degraded");
+  await subject.host.stop();
+
+  expect(message).toContain("refused … and …");
+  expect(subject.host.log.join("\n")).toContain("semindex: refused … and …");
+  expect(subject.host.log.join("\n")).not.toMatch(/(?:control|mcp)-token-of-the-test/);
+});
+
+test("stopping the plugin ends the service in order, and answers whoever waits", async () => {
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+  const { revision } = (await subject.host.invoke("semantic-index.watch", {})) as { revision: string };
+  const waiting = subject.host.invoke("semantic-index.watch", { since: revision });
+
+  const exit = await subject.host.stop();
+
+  expect(await waiting).toMatchObject({ status: { phase: "stopping", message: "Semantic index service is stopping." } });
+  expect(exit).toEqual({ code: 0, signal: null });
+  expect(world.starts().at(-1)).toContain("ended in order");
+});
+
+test.each([
+  ["deaf", { deaf: true }],
+  ["deaf and stubborn", { deaf: true, stubborn: true }],
+])("a service that is %s is ended before Paseo would have to kill the plugin", async (_, behaviour) => {
+  world.behave(behaviour);
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+  const [pid = 0] = world.pids();
+
+  const exit = await subject.host.stop();
+
+  expect(exit).toEqual({ code: 0, signal: null }); // not by the signals that the daemon sends after two seconds
+  await bounded(gone(pid), "the service is still there");
+});
+
+test("stopping the plugin while the service starts leaves no process behind", async () => {
+  world.behave({ mute: true });
+  const subject = await world.plugin(world.configured());
+  while (world.pids().length === 0) await new Promise((resolve) => setImmediate(resolve));
+
+  const exit = await subject.host.stop();
+
+  expect(exit).toEqual({ code: 0, signal: null });
+  await bounded(gone(world.pids()[0] ?? 0), "the service is still there");
+});
+
+test("a daemon that dies takes the plugin and the service along", async () => {
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+  const [pid = 0] = world.pids();
+
+  subject.host.child.disconnect();
+
+  expect(await bounded(subject.host.exited, "the plugin is still there")).toEqual({ code: 0, signal: null });
+  await bounded(gone(pid), "the service is still there");
+  expect(world.starts().at(-1)).toContain("ended in order");
+});
+
+test("a plugin that is killed takes the service along, by its life line", async () => {
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+  const [pid = 0] = world.pids();
+
+  subject.host.child.kill("SIGKILL");
+
+  await bounded(gone(pid), "the service is still there");
+  expect(world.starts().at(-1)).toContain("ended in order");
+});
+
+test("the client's bundle holds nothing of the server side, and the version is told in one place", async () => {
+  const { client, server } = await plugin();
+  const { version } = JSON.parse(readFileSync(path.join(PLUGIN, "package.json"), "utf8")) as { version: string };
+
+  expect(client).not.toMatch(/TOKEN|child_process|process\.env/);
+  expect(server).toContain(`VERSION = "${version}"`);
+});

@@ -1,0 +1,151 @@
+/** What a test of the whole server side needs: directories, the program double, the plugin in its host, and waiting for what it tells. */
+
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { Connection } from "../server/connection";
+import { TIMING } from "../server/time";
+import type { ServiceStatus } from "../shared/status";
+import type { Behaviour } from "./doubles/semindex";
+import { PluginHost } from "./host/plugin-host";
+
+export const TOKEN = "control-token-of-the-test";
+const BOUND = 10_000;
+
+export class World {
+  readonly directory = mkdtempSync(path.join(tmpdir(), "semindex-plugin-"));
+  readonly program = path.join(this.directory, "semindex");
+  readonly state = path.join(this.directory, "state", "semindex");
+  readonly #hosts: PluginHost[] = [];
+  readonly #end = new AbortController();
+
+  static async make(): Promise<World> {
+    const world = new World();
+    mkdirSync(world.state, { recursive: true });
+    const source = fileURLToPath(new URL("doubles/semindex.ts", import.meta.url));
+    const outfile = path.join(world.directory, "semindex.mjs");
+    // As a module it may wait at its top; as one file it needs no packages where it lies.
+    await build({
+      entryPoints: [source],
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      target: "node20",
+      outfile,
+      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+    });
+    writeFileSync(world.program, `#!/bin/sh\nexec "${process.execPath}" "${outfile}" "$@"\n`);
+    chmodSync(world.program, 0o755);
+    return world;
+  }
+
+  /** The environment of a daemon in which the service has a configuration file. */
+  configured(extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+    const file = path.join(this.directory, "config.json");
+    writeFileSync(file, JSON.stringify({ stateDirectory: this.state }));
+    return this.environment({ SEMANTIC_INDEX_CONFIG_FILE: file, SEMANTIC_INDEX_CONTROL_TOKEN: TOKEN, ...extra });
+  }
+
+  /** The environment of a daemon that names nothing but what is given. */
+  environment(extra: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+    return {
+      PATH: process.env.PATH,
+      HOME: this.directory,
+      XDG_STATE_HOME: path.join(this.directory, "state"),
+      SEMANTIC_INDEX_PROGRAM: this.program,
+      ...extra,
+    };
+  }
+
+  behave(behaviour: Behaviour): void {
+    writeFileSync(path.join(this.state, "double.json"), JSON.stringify(behaviour));
+  }
+
+  /** What the program double has written down: its starts, and its ends in order. */
+  starts(): string[] {
+    const file = path.join(this.state, "starts");
+    return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+  }
+
+  /** Process ids of the doubles that were started, in order. */
+  pids(): number[] {
+    return this.starts()
+      .filter((line) => line.includes("serve"))
+      .map((line) => Number(line.split(" ")[0]));
+  }
+
+  async plugin(environment: NodeJS.ProcessEnv): Promise<Plugin> {
+    const host = await PluginHost.start(environment);
+    this.#hosts.push(host);
+    return new Plugin(host);
+  }
+
+  /** Ask the double that holds the state directory for something. */
+  async double(method: string, params: object = {}): Promise<unknown> {
+    const { url } = JSON.parse(readFileSync(path.join(this.state, "cell.lock"), "utf8")) as { url: string };
+    const connection = await Connection.open(url, TOKEN, TIMING, this.#end.signal, () => undefined);
+    try {
+      return await bounded(connection.call(method, params), method);
+    } finally {
+      connection.end();
+    }
+  }
+
+  /** Have the double die at once. */
+  async kill(code: number): Promise<void> {
+    await this.double("double.die", { code }).catch(() => undefined); // it has no time to answer
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#hosts.map((host) => host.stop()));
+    this.#end.abort();
+    for (const pid of this.pids()) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // it is gone, as it should be
+      }
+    }
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** The plugin as its clients see it. */
+export class Plugin {
+  constructor(readonly host: PluginHost) {}
+
+  async status(): Promise<ServiceStatus> {
+    return (await this.host.invoke("semantic-index.status", {})) as ServiceStatus;
+  }
+
+  /** Follow the status until it is as wanted. */
+  async until(isWanted: (status: ServiceStatus) => boolean): Promise<ServiceStatus> {
+    const seen: string[] = [];
+    const look = async (): Promise<ServiceStatus> => {
+      let since: string | undefined;
+      for (;;) {
+        const input = since === undefined ? {} : { since };
+        const told = (await this.host.invoke("semantic-index.watch", input)) as { revision: string; status: ServiceStatus };
+        since = told.revision;
+        seen.push(`${told.status.phase}: ${told.status.message}`);
+        if (isWanted(told.status)) return told.status;
+      }
+    };
+    return bounded(look(), () => `never told what was wanted, but: ${seen.join(" | ")}; log: ${this.host.log.join(" | ")}`);
+  }
+
+  ready(): Promise<ServiceStatus> {
+    return this.until((status) => status.phase === "ready");
+  }
+}
+
+/** The promise's outcome; an error that says what was awaited if it takes too long. */
+export async function bounded<T>(promise: Promise<T>, awaited: string | (() => string)): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(typeof awaited === "string" ? awaited : awaited())), BOUND);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
