@@ -1,5 +1,7 @@
 """Registrations on twins and virtual time: who holds what open, and what a release leaves."""
 
+from functools import partial
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -17,6 +19,7 @@ from semindex.model.errors import (
 from semindex.model.registrations import Lifecycle
 from semindex.testing.bench import words
 from semindex.testing.faults import Fault, FaultPlan
+from semindex.testing.intercept import Gate
 from tests.registries import PRIMARY, WORKTREE, Estate, registration
 
 
@@ -129,15 +132,16 @@ async def test_a_client_that_goes_away_does_not_stop_a_release(autojump_clock: M
 
 
 async def test_a_path_that_is_being_released_cannot_be_registered_until_that_is_over(autojump_clock: MockClock) -> None:
-    async with estate().office(FaultPlan({"store.drop": [Fault.SLOW]})) as office:
+    gate = Gate("store.drop")
+    async with estate().office(gate) as office:
         await (await office.register("one", PRIMARY)).settled()
+        gate.shut()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(office.registry.release, "one")
-            await wait_all_tasks_blocked()
-            lease = office.registry.leases()
-            if lease:
-                with pytest.raises(Releasing):
-                    await office.register("one", PRIMARY)
+            nursery.start_soon(partial(office.registry.release, "one", purge=True))
+            await gate.reached()
+            with pytest.raises(Releasing):
+                await office.register("one", PRIMARY)
+            gate.open()
         again = await office.register("one", PRIMARY)
         assert (await again.settled()).chunks == 2
 
