@@ -6,11 +6,12 @@ from attrs import evolve
 from trio.testing import MockClock
 
 from semindex.janitor import ABSENCE_GRACE, ORPHAN_GRACE, OrphanKind
-from semindex.model.errors import InvalidInput
+from semindex.model.errors import InvalidInput, StoreUnavailable
 from semindex.model.places import Presence, Sighting
 from semindex.model.points import CollectionMetadata
 from semindex.model.registrations import Lifecycle
 from semindex.testing.bench import words
+from semindex.testing.intercept import Failing
 from tests.registries import PRIMARY, WORKTREE, Estate, Office, registration
 
 GONE = Sighting(Presence.ABSENT, 1)
@@ -146,3 +147,78 @@ async def test_a_directory_that_blinks_is_not_deleted(autojump_clock: MockClock)
             await trio.sleep(ABSENCE_GRACE - 1)
             del office.places.sightings[PRIMARY]
         assert office.registry.lease("primary").registration.lifecycle is Lifecycle.ACTIVE
+
+
+UNREACHABLE = StoreUnavailable("The store does not answer.")
+
+
+async def delete_worktree(office: Office) -> None:
+    """Have the worktree's directory absent for the whole grace, as far as the janitor knows."""
+    await office.janitor.look_at_directories()
+    office.places.sightings[WORKTREE] = GONE
+    await office.janitor.look_at_directories()
+    await trio.sleep(ABSENCE_GRACE)
+
+
+async def test_a_purge_that_failed_is_tried_again_before_the_worktree_counts_as_retired(
+    autojump_clock: MockClock,
+) -> None:
+    made, dropping = estate(), Failing("store.drop", UNREACHABLE)
+    async with made.office(dropping) as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await (await office.register("worktree", WORKTREE, PRIMARY)).settled()
+        await delete_worktree(office)
+        dropping.times = 2  # once by the workspace as it ends, once by the registry after it
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("worktree").registration.lifecycle is Lifecycle.ACTIVE
+        assert office.collection(WORKTREE) in await office.bench.store.collections()
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("worktree").registration.lifecycle is Lifecycle.STALE
+        assert await office.bench.store.collections() == [office.collection(PRIMARY)]
+
+
+async def test_a_directory_that_is_back_before_its_purge_succeeded_is_indexed_again(autojump_clock: MockClock) -> None:
+    made, dropping = estate(), Failing("store.drop", UNREACHABLE)
+    async with made.office(dropping) as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await (await office.register("worktree", WORKTREE, PRIMARY)).settled()
+        await delete_worktree(office)
+        dropping.times = 2
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("worktree").workspace is None
+        del office.places.sightings[WORKTREE]
+        await office.janitor.look_at_directories()
+        revived = office.registry.lease("worktree").workspace
+        assert revived is not None
+        assert (await revived.settled()).chunks == 1
+
+
+async def test_a_path_that_cannot_be_retired_holds_up_none_behind_it(autojump_clock: MockClock) -> None:
+    made, dropping = estate(), Failing("store.drop", UNREACHABLE)
+    made.bench.tree("/another", gamma=words("gamma"))
+    async with made.office(dropping) as office:
+        await (await office.register("primary", PRIMARY)).settled()
+        await (await office.register("first", WORKTREE, PRIMARY)).settled()
+        await (await office.register("second", "/another", PRIMARY)).settled()
+        await office.janitor.look_at_directories()
+        office.places.sightings["/another"] = GONE
+        await delete_worktree(office)
+        dropping.about, dropping.times = office.collection(WORKTREE), 2
+        await office.janitor.look_at_directories()
+        assert office.registry.lease("first").registration.lifecycle is Lifecycle.ACTIVE
+        assert office.registry.lease("second").registration.lifecycle is Lifecycle.STALE
+
+
+async def test_a_retained_index_that_cannot_be_purged_now_holds_up_none_behind_it(autojump_clock: MockClock) -> None:
+    made, dropping = estate(), Failing("store.drop", UNREACHABLE)
+    made.policy = type(made.policy)(purge_worktrees=True, ttl=0, max_registrations=10)
+    made.bench.tree("/another", gamma=words("gamma"))
+    async with made.office(dropping) as office:
+        for name, path in {"one": PRIMARY, "other": "/another"}.items():
+            await (await office.register(name, path)).settled()
+            await office.registry.release(name, purge=False)
+        dropping.times = 1
+        await office.janitor.collect()
+        assert [kept.path for kept in await made.state.registrations.load_retained()] == [PRIMARY]
+        await office.janitor.collect()
+        assert await office.bench.store.collections() == []

@@ -18,7 +18,7 @@ from semindex.model.errors import InvalidInput, SemindexError, Starting, first_o
 from semindex.model.ids import collection_name
 from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
-from semindex.model.registrations import Lifecycle, Retained
+from semindex.model.registrations import Retained
 from semindex.ports import CellState, Places, VectorStore
 from semindex.registry import Registry
 
@@ -127,9 +127,7 @@ class Janitor:
         now = datetime.now(UTC)
         for kept in await self.state.registrations.load_retained():
             if _is_expired(kept, now) and kept.path not in self.registry.paths():
-                await self.registry.purge_unregistered(kept.path)
-                await self.state.registrations.discard_retained(kept.path)
-                logger.info("the retained index of %s has reached its time and was purged", kept.path)
+                await self._expire(kept.path)
         orphans = {orphan.name: orphan for orphan in await self.orphans()}
         self._seen = {name: self._seen.get(name, trio.current_time()) for name in orphans}
         for name, since in self._seen.items():
@@ -142,9 +140,19 @@ class Janitor:
             else:
                 logger.info("the orphaned %s %s was collected", orphans[name].kind, name)
 
+    async def _expire(self, path: str) -> None:
+        try:
+            await self.registry.purge_unregistered(path)
+            await self.state.registrations.discard_retained(path)
+        except SemindexError as error:
+            logger.warning("the retained index of %s stays for now: %s", path, error)
+        else:
+            logger.info("the retained index of %s has reached its time and was purged", path)
+
     async def _delete(self, orphan: Orphan) -> None:
-        # A registration may have claimed it since it was listed. For a ledger the registry keeps the path shut meanwhile;
-        # the path of a collection cannot be told from its name, so that one drop is begun in the step of the look.
+        # A registration may have claimed it since it was listed. A ledger's path is locked while it is deleted. A collection's
+        # name does not tell its path, so no lock can be taken: the check and the start of the drop have no checkpoint
+        # between them.
         if orphan.kind is OrphanKind.LEDGER:
             await self.registry.purge_unregistered(orphan.name)
         elif orphan.name not in map(collection_name, self.registry.paths()):
@@ -154,24 +162,28 @@ class Janitor:
 
     async def look_at_directories(self) -> None:
         """Retire registrations whose directory was deleted, and take back those whose directory is there again."""
-        registered = {lease.registration.path: lease.registration for lease in self.registry.leases()}
+        registered = {lease.registration.path: lease.registration.device for lease in self.registry.leases()}
         for known in (self._devices, self._absent_since):
             for path in known.keys() - registered.keys():
                 del known[path]
-        for path, registration in registered.items():
-            sighting = await self.places.look(path)
-            if sighting.presence is Presence.PRESENT and sighting.parent_device is not None:
-                self._devices[path] = sighting.parent_device
-                if registration.lifecycle is Lifecycle.STALE:
-                    await self.registry.revive(path)
-            # Where the parent's file system is another one, or was never seen, a disk may just not be mounted.
-            device = self._devices.get(path, registration.device)
-            if sighting.presence is not Presence.ABSENT or sighting.parent_device != device:
-                self._absent_since.pop(path, None)
-                continue
-            since = self._absent_since.setdefault(path, trio.current_time())
-            if registration.lifecycle is Lifecycle.ACTIVE and trio.current_time() - since >= ABSENCE_GRACE:
-                await self.registry.retire(path)
+        for path, device in registered.items():
+            try:
+                await self._look_at(path, device)
+            except SemindexError as error:
+                logger.warning("whether %s was deleted is looked at again: %s", path, error)
+
+    async def _look_at(self, path: str, device: int | None) -> None:
+        """Retire or take back one path; ``device`` is the file system on which it was registered."""
+        sighting = await self.places.look(path)
+        if sighting.presence is Presence.PRESENT and sighting.parent_device is not None:
+            self._devices[path] = sighting.parent_device
+            if any(lease.is_deleted for lease in self.registry.leases_of(path)):
+                await self.registry.revive(path)
+        # Where the parent's file system is another one, or was never seen, a disk may just not be mounted.
+        if sighting.presence is not Presence.ABSENT or sighting.parent_device != self._devices.get(path, device):
+            self._absent_since.pop(path, None)
+        elif trio.current_time() - self._absent_since.setdefault(path, trio.current_time()) >= ABSENCE_GRACE:
+            await self.registry.retire(path)
 
 
 def _is_expired(kept: Retained, now: datetime) -> bool:

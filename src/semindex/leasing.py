@@ -7,7 +7,10 @@ from attrs import define, field, frozen
 
 from semindex.engine.workspace import Workspace
 from semindex.model.errors import SemindexError, Stopping
-from semindex.model.registrations import Registration
+from semindex.model.registrations import Lifecycle, Registration
+
+DELETED = "The directory was deleted; restore it, or release the registration."
+"""Why nothing runs for a directory that is gone."""
 
 
 @frozen
@@ -71,12 +74,23 @@ class Lease:
     """That reason, one sentence."""
     release: Release | None = None
 
+    @property
+    def is_deleted(self) -> bool:
+        """Say whether its directory counts as deleted, or was about to when deleting the data failed."""
+        return self.registration.lifecycle is Lifecycle.STALE or (
+            self.workspace is None and self.idle_because == DELETED
+        )
+
 
 @define
 class LeaseBook:
-    """The leases of a cell, by id and by path. Every method is synchronous."""
+    """The leases of a cell, by id, by path and by the path they build on. Every method is synchronous."""
 
     _leases: dict[str, Lease] = field(factory=dict)
+    _by_path: dict[str, dict[str, Lease]] = field(factory=dict)
+    """Canonical path → id → lease; no path is without a lease."""
+    _by_baseline: dict[str, dict[str, Lease]] = field(factory=dict)
+    """The same for the path of the baseline, where there is one."""
 
     def get(self, registration_id: str) -> Lease | None:
         """Return the lease of that id."""
@@ -88,11 +102,11 @@ class LeaseBook:
 
     def of(self, path: str) -> list[Lease]:
         """Return the leases of a canonical path."""
-        return [lease for lease in self._leases.values() if lease.registration.path == path]
+        return list(self._by_path.get(path, {}).values())
 
     def overlays_of(self, path: str) -> list[Lease]:
         """Return the leases of the worktrees that build on a canonical path."""
-        return [lease for lease in self._leases.values() if lease.registration.baseline_path == path]
+        return list(self._by_baseline.get(path, {}).values())
 
     def workspace_of(self, path: str) -> Workspace | None:
         """Return the workspace that runs for a canonical path."""
@@ -103,10 +117,24 @@ class LeaseBook:
         return self._leases.get(lease.registration.id) is lease
 
     def add(self, lease: Lease) -> None:
-        """Hold a lease."""
-        self._leases[lease.registration.id] = lease
+        """Hold a lease whose id no other has."""
+        registration = lease.registration
+        self._leases[registration.id] = lease
+        self._by_path.setdefault(registration.path, {})[registration.id] = lease
+        if registration.baseline_path is not None:
+            self._by_baseline.setdefault(registration.baseline_path, {})[registration.id] = lease
 
     def remove(self, lease: Lease) -> None:
         """Hold a lease no more."""
         if self.holds(lease):
-            del self._leases[lease.registration.id]
+            registration = lease.registration
+            del self._leases[registration.id]
+            _remove(self._by_path, registration.path, registration.id)
+            if registration.baseline_path is not None:
+                _remove(self._by_baseline, registration.baseline_path, registration.id)
+
+
+def _remove(index: dict[str, dict[str, Lease]], path: str, registration_id: str) -> None:
+    del index[path][registration_id]
+    if not index[path]:
+        del index[path]

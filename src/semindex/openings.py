@@ -22,7 +22,6 @@ Purge = Callable[[str], Awaitable[None]]
 """Deletes all data of a canonical path that has no workspace running; raises StoreUnavailable if that cannot be done now."""
 
 WITHOUT_BASELINE = "The primary checkout that this worktree builds on is not indexed."
-DELETED = "The directory was deleted; restore it, or release the registration."
 
 Hindrance = Callable[[str], str | None]
 """Returns why the workspace of a canonical path may not run, None if it may."""

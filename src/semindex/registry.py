@@ -14,7 +14,7 @@ from attrs import evolve
 
 from semindex.engine.revision import Revision
 from semindex.engine.workspace import Workspace
-from semindex.leasing import Lease, LeaseBook, Policy, Receipt, Release
+from semindex.leasing import DELETED, Lease, LeaseBook, Policy, Receipt, Release
 from semindex.model.errors import (
     BaselineInUse,
     BaselineMissing,
@@ -27,7 +27,7 @@ from semindex.model.errors import (
     first_of,
 )
 from semindex.model.registrations import Lifecycle, Registration, Retained
-from semindex.openings import DELETED, Hindrance, Openings, Purge, StartWorkspace, unhindered
+from semindex.openings import Hindrance, Openings, Purge, StartWorkspace, unhindered
 from semindex.ports import CellState
 
 logger = logging.getLogger(__name__)
@@ -211,29 +211,34 @@ class Registry:
             raise Releasing(f"The registration {lease.registration.id} is being released.")
 
     async def retire(self, path: str) -> None:
-        """Take note that a directory was deleted: its watcher ends, its data go or stay as the retention policy says."""
+        """Take note that a directory was deleted: its watcher ends, its data go or stay as the retention policy says.
+
+        Raises StoreUnavailable if they could not be deleted now, StateUnwritable; a repetition does the rest.
+        """
         async with self._openings.exclusive(path):
-            retired = await self._move(path, Lifecycle.ACTIVE, Lifecycle.STALE)
-            if retired:
-                purge = any(self._policy.purges(lease.registration, None) for lease in retired)
+            active = [lease for lease in self._book.of(path) if lease.registration.lifecycle is Lifecycle.ACTIVE]
+            if active:
+                purge = any(self._policy.purges(lease.registration, None) for lease in active)
                 await self._openings.close(path, DELETED, purge=purge)
+            # Only now: whoever looks for directories to retire passes over those that are stale.
+            for lease in active:
+                await self._move(lease, Lifecycle.ACTIVE, Lifecycle.STALE)
 
     async def revive(self, path: str) -> None:
-        """Take note that a deleted directory is there again, and index it."""
+        """Take note that a directory is there which counted as deleted, and index it. Raises StateUnwritable."""
         async with self._openings.exclusive(path):
-            for lease in await self._move(path, Lifecycle.STALE, Lifecycle.ACTIVE):
-                await self._openings.open(lease)
+            for lease in self._book.of(path):
+                if lease.is_deleted:
+                    await self._move(lease, Lifecycle.STALE, Lifecycle.ACTIVE)
+                    if lease.registration.lifecycle is Lifecycle.ACTIVE:
+                        await self._openings.open(lease)
 
-    async def _move(self, path: str, before: Lifecycle, after: Lifecycle) -> list[Lease]:
-        """Move leases of a path from one lifecycle to another, on disk first; those being released stay so."""
-        moved = []
-        for lease in self._book.of(path):
+    async def _move(self, lease: Lease, before: Lifecycle, after: Lifecycle) -> None:
+        """Move a lease from one lifecycle to another, on disk first; one that is being released stays so."""
+        if lease.registration.lifecycle is before:
+            await self._state.registrations.set_lifecycle(lease.registration.id, after)
             if lease.registration.lifecycle is before:
-                await self._state.registrations.set_lifecycle(lease.registration.id, after)
-                if lease.registration.lifecycle is before:
-                    lease.registration = evolve(lease.registration, lifecycle=after)
-                    moved.append(lease)
-        return moved
+                lease.registration = evolve(lease.registration, lifecycle=after)
 
     async def purge_unregistered(self, path: str) -> None:
         """Delete what is stored for a path, unless it is registered by now. Raises StoreUnavailable."""
