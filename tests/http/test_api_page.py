@@ -11,9 +11,11 @@ import pytest
 from starlette.routing import Route
 
 from semindex.cell.cell import Cell
-from semindex.http import wire
+from semindex.http import jsonrpc, rpc, wire
 from semindex.http.control import ControlApi
+from semindex.http.dispatcher import RPC
 from semindex.http.errors import status_of
+from semindex.http.listener import MAX_MESSAGE
 from semindex.janitor import Orphan, OrphanKind
 from semindex.leasing import Receipt
 from semindex.model import answers
@@ -69,7 +71,8 @@ def test_the_page_lists_every_route_and_no_other() -> None:
     served = {
         (method, route.path) for route in router.routes if isinstance(route, Route) for method in route.methods or ()
     }
-    served = {(method, path) for method, path in served if method != "HEAD"} | {("GET", "/healthz"), ("GET", "/readyz")}
+    served = {(method, path) for method, path in served if method != "HEAD"}
+    served |= {("GET", "/healthz"), ("GET", "/readyz"), ("GET", RPC)}
 
     assert {(method, route.strip("`")) for method, route, *_ in rows("Routes")} == served
 
@@ -142,6 +145,30 @@ def test_the_page_names_every_field_of_a_request(heading: str, model: type[wire.
 
     assert set(fields(heading)) == {field.alias for field in model.model_fields.values()}
     assert {name for name, always in fields(heading).items() if always} == required
+
+
+def test_the_page_lists_every_method_with_its_parameters_and_no_other() -> None:
+    taken = {
+        name: {f"{field.alias}{'' if field.is_required() else '?'}" for field in method.params.model_fields.values()}
+        for name, method in rpc.METHODS.items()
+    }
+
+    assert {method.strip("`"): set(re.findall(r"`([^`]+)`", taken)) for method, taken, _ in rows("Methods")} == taken
+
+
+def test_the_page_lists_every_number_and_every_code_that_a_connection_may_end_with() -> None:
+    numbers = {number for name, number in vars(jsonrpc).items() if name.isupper() and isinstance(number, int)}
+    ended = set(re.findall(r"_end\((\d{4})", Path(rpc.__file__).read_text(encoding="utf-8")))
+
+    assert {int(number) for number, _ in rows("Numbers")} == numbers
+    assert {code for code, _ in rows("Closing")} == ended
+
+
+def test_the_page_tells_the_limits_of_the_rpc() -> None:
+    limits = [rpc.MAX_CONNECTIONS, MAX_MESSAGE, rpc.MAX_IN_FLIGHT, rpc.MAX_WAITING, rpc.PATIENCE, rpc.PING_INTERVAL]
+
+    assert [int(value) for _, value in rows("Limits")] == limits
+    assert rpc.PUSH_INTERVAL == 0.1
 
 
 # Against a cell

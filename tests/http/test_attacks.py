@@ -15,11 +15,12 @@ import pytest
 from semindex.http.hypercorn_fixes import MAX_CONNECTIONS
 from semindex.testing.serving import TIMEOUT, ServedCell
 from tests.http.conftest import CONTROL_TOKEN, MAX_SESSIONS, MCP_TOKEN, connected
+from tests.http.websocket import UPGRADE
 
 ROUTES = [
     ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/v1/status"), ("GET", "/v1/registrations"),
     ("PUT", "/v1/registrations/x"), ("DELETE", "/v1/registrations/x"), ("POST", "/v1/search"), ("GET", "/v1/nothing"),
-    ("POST", "/v1/registrations/x/tokens"), ("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/elsewhere"),
+    ("POST", "/v1/registrations/x/tokens"), ("GET", "/v1/rpc"), ("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/elsewhere"),
 ]  # fmt: skip
 PUBLIC = {"/healthz", "/readyz", "/elsewhere"}
 MOST_MEMORY = 100 << 20
@@ -148,29 +149,32 @@ def test_a_broken_escape_is_malformed(dial: Callable[[], socket.socket], target:
     assert (status, json.loads(body)["code"]) == (400, "bad_escape")
 
 
-@pytest.mark.parametrize(("headers", "token", "expected"), [
-    (["Origin: http://example.com"], CONTROL_TOKEN, 403),
-    ([], None, 401),
-    ([], MCP_TOKEN, 401),
-    (["Origin: http://localhost"], CONTROL_TOKEN, 404),
+@pytest.mark.parametrize(("headers", "token", "target", "expected"), [
+    (["Origin: http://example.com"], CONTROL_TOKEN, "/v1/rpc", (403, "foreign_request")),
+    (["Origin: null"], None, "/healthz", (403, "foreign_request")),
+    ([], None, "/v1/rpc", (401, "unauthorized")),
+    ([], MCP_TOKEN, "/v1/rpc", (401, "unauthorized")),
+    ([], CONTROL_TOKEN[:-1], "/v1/rpc", (401, "unauthorized")),
+    ([], None, f"/v1/rpc?token={CONTROL_TOKEN}", (401, "unauthorized")),
+    (["Sec-WebSocket-Protocol: bearer, " + CONTROL_TOKEN], None, "/v1/rpc", (401, "unauthorized")),
+    ([f"Authorization: Bearer {CONTROL_TOKEN}"], CONTROL_TOKEN, "/v1/rpc", (401, "unauthorized")),
+    ([], None, "/healthz", (401, "unauthorized")),
+    ([], MCP_TOKEN, "/mcp", (401, "unauthorized")),
+    ([], CONTROL_TOKEN, "/mcp", (404, "not_found")),
+    ([], CONTROL_TOKEN, "/v1/rpc/", (404, "not_found")),
+    ([], CONTROL_TOKEN, "/v1/status", (404, "not_found")),
+    ([], CONTROL_TOKEN, "/v1/rp%", (400, "bad_escape")),
 ])  # fmt: skip
-@pytest.mark.parametrize("target", ["/v1/rpc", "/healthz", "/mcp", "/"])
 def test_a_web_socket_is_refused_before_it_opens(
-    dial: Callable[[], socket.socket], headers: list[str], token: str | None, expected: int, target: str
+    dial: Callable[[], socket.socket], headers: list[str], token: str | None, target: str, expected: tuple[int, str]
 ) -> None:
     connection = dial()
-    upgrade = [
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: " + "A" * 22 + "==",
-    ]
-    connection.sendall(head(target, "GET", *upgrade, *headers, token=token))
+    connection.sendall(head(target, "GET", *UPGRADE, *headers, token=token))
 
     status, body = answer(connection)
 
-    assert status == expected
-    assert json.loads(body).keys() == {"error", "code"}
+    assert (status, json.loads(body)["code"]) == expected
+    assert until_closed(connection) == b""
 
 
 # Wearing out

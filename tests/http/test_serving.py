@@ -1,56 +1,19 @@
 """A cell with its doors open, from its start to its end, in this process."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 import trio.testing
-from attrs import define
-from pydantic import SecretStr
 
 from semindex.cell.cell import Cell
-from semindex.config import CellConfig
 from semindex.http import hypercorn_fixes, listener, requests
-from semindex.http.listener import bind_tcp
-from semindex.http.serving import open_doors
 from semindex.model.answers import DependencyStatus
-from semindex.secrets import Tokens
-from semindex.service import open_cell, restore
-from semindex.state.cell_directory import open_cell_directory
+from semindex.service import restore
 from semindex.testing.cells import config_below
-
-CONTROL, AGENT = "control-token-of-the-tests", "mcp-token-of-the-tests"
-PATIENCE = 60.0
-
-
-@define
-class Open:
-    """A cell that is open, and a client of it."""
-
-    cell: Cell
-    http: httpx2.AsyncClient
-    port: int
-
-
-@asynccontextmanager
-async def opened(config: CellConfig) -> AsyncIterator[Open]:
-    """Open a cell and its doors; nothing is restored. On leaving, end in order."""
-    endpoint = bind_tcp(0)
-    with trio.fail_after(PATIENCE):
-        async with (
-            open_cell_directory(config.state_directory) as directory,
-            open_cell(config, directory) as cell,
-            httpx2.AsyncClient(
-                base_url=endpoint.url, headers={"Authorization": CONTROL}, timeout=PATIENCE, verify=False
-            ) as http,
-            open_doors(cell, Tokens(SecretStr(CONTROL), SecretStr(AGENT)), endpoint, config),
-        ):
-            yield Open(cell, http, int(endpoint.url.rpartition(":")[2]))
-            cell.begin_stopping()
+from tests.http.conftest import CONTROL_TOKEN, MCP_TOKEN
+from tests.http.doors import opened
 
 
 async def test_a_cell_answers_while_it_starts_but_knows_of_no_registration_yet(tmp_path: Path) -> None:
@@ -108,7 +71,7 @@ async def test_agents_are_told_that_the_cell_is_ending(tmp_path: Path) -> None:
     async with opened(config_below(tmp_path, tmp_path)) as open_:
         await restore(open_.cell)
         open_.cell.begin_stopping()
-        response = await open_.http.post("/mcp", headers={"Authorization": AGENT}, json={})
+        response = await open_.http.post("/mcp", headers={"Authorization": MCP_TOKEN}, json={})
 
     assert (response.status_code, response.json()["code"]) == (503, "stopping")
 
@@ -128,7 +91,7 @@ async def test_the_search_of_a_client_that_has_gone_is_given_up(tmp_path: Path) 
         open_.cell.searches = Searches()  # type: ignore[assignment]  # the one call that is made
         stream = await trio.open_tcp_stream("127.0.0.1", open_.port)
         body = b'{"registrationId": "x", "query": "y"}'
-        head = f"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nAuthorization: {CONTROL}\r\nContent-Length: {len(body)}"
+        head = f"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nAuthorization: {CONTROL_TOKEN}\r\nContent-Length: {len(body)}"
         await stream.send_all(f"{head}\r\n\r\n".encode() + body)
         await begun.wait()
         await stream.aclose()
@@ -149,7 +112,7 @@ async def test_half_a_request_is_not_waited_for(
     monkeypatch.setattr(listener, "IDLE_TIMEOUT", 0.05)
     async with opened(config_below(tmp_path, tmp_path)) as open_:
         async with await trio.open_tcp_stream("127.0.0.1", open_.port) as stream:
-            await stream.send_all(sent.replace(b"%s", CONTROL.encode()))
+            await stream.send_all(sent.replace(b"%s", CONTROL_TOKEN.encode()))
 
             received = b"".join([data async for data in stream])
 

@@ -1,12 +1,13 @@
 """Registering, releasing and looking at registrations."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from attrs import frozen
 
 from semindex.leasing import Lease, Receipt
 from semindex.model.answers import RegistrationStatus
-from semindex.model.errors import OutsideRoots
+from semindex.model.errors import OutsideRoots, PathRefused, Starting
 from semindex.model.ids import collection_name
 from semindex.model.places import Place
 from semindex.model.registrations import Lifecycle, Registration
@@ -71,6 +72,16 @@ class Leases:
     def statuses(self) -> list[RegistrationStatus]:
         """Return the status of every registration, sorted by id."""
         return [self.status_of(lease) for lease in self.registry.leases()]
+
+    async def status_at(self, path: str) -> RegistrationStatus | None:
+        """Return the status of the oldest registration of a directory; None if it has none. Raises Starting."""
+        with suppress(PathRefused):  # a directory that was deleted is still registered, by its canonical path
+            path = (await self.places.directory(path)).path
+        if not self.registry.restored.is_set():
+            raise Starting
+        found = self.registry.leases_of(path)
+        oldest = min(found, key=lambda lease: lease.registration.created_at, default=None)
+        return None if oldest is None else self.status_of(oldest)
 
     def status_of(self, lease: Lease) -> RegistrationStatus:
         """Return the status of a lease."""

@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from semindex.cell.cell import Cell
 from semindex.http import wire
+from semindex.http.calls import Calls
 from semindex.http.errors import MethodNotAllowed, RequestError
 from semindex.http.requests import Query, body_of, while_connected
-from semindex.model.answers import RegistrationStatus
 from semindex.model.status import FileState
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -40,6 +40,7 @@ class ControlApi:
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
+        self._calls = Calls(cell)
         one = "/v1/registrations/{id}"
         routes: dict[str, dict[str, Call]] = {
             "/metrics": {"GET": self._metrics},
@@ -76,55 +77,34 @@ class ControlApi:
 
     async def _status(self, request: Request) -> wire.Json:
         await self._wait(request, Query(request, "wait", "since"))
-        status = await self._cell.status()
-        return wire.service(status) | {"registrations": [self._shown(each) for each in status.registrations]}
+        return await self._calls.status()
 
     async def _list(self, request: Request) -> wire.Json:
         Query(request)
-        return {"registrations": [self._shown(status) for status in self._cell.leases.statuses()]}
+        return {"registrations": [self._calls.shown(status) for status in self._cell.leases.statuses()]}
 
     async def _register(self, request: Request) -> wire.Json:
         Query(request)
         wanted = await body_of(request, wire.RegistrationRequest)
-        status = await self._cell.leases.register(
-            request.path_params["id"],
-            wanted.path,
-            wanted.baseline_path or None,
-            purge_on_release=wanted.purge_on_release,
-            project_id=wanted.project_id or None,
-            workspace_id=wanted.workspace_id or None,
-            force=wanted.force,
-            adopt=wanted.adopt,
-        )
-        return self._shown(status)
+        return await self._calls.register(request.path_params["id"], wanted)
 
     async def _registration(self, request: Request) -> wire.Json:
         options = Query(request, "wait", "since")
         self._cell.leases.status(request.path_params["id"])
         await self._wait(request, options)
         status = self._cell.leases.status(request.path_params["id"])
-        return self._shown(status) | {"revision": self._cell.revision}
-
-    def _shown(self, status: RegistrationStatus) -> wire.Json:
-        """Return a registration with the operation that is under way for it.
-
-        An index that is about to be built anew or purged is not what somebody waits for, however complete it looks.
-        """
-        operation = self._cell.operations.running(status.registration.id)
-        return wire.registration(status) | wire.present({"operation": operation and wire.operation(operation)})
+        return self._calls.shown(status) | {"revision": self._cell.revision}
 
     async def _release(self, request: Request) -> wire.Json:
         options = Query(request, "purge", "force")
-        return wire.receipt(
-            await self._cell.leases.release(
-                request.path_params["id"], purge=options.flag("purge"), force=options.flag("force") or False
-            )
+        return await self._calls.release(
+            request.path_params["id"], purge=options.flag("purge"), force=options.flag("force") or False
         )
 
     async def _reindex(self, request: Request) -> Response:
         options = Query(request, "force")
-        operation = await self._cell.operations.reindex(request.path_params["id"], force=options.flag("force") or False)
-        return answer(wire.operation(operation), 202)
+        operation = await self._calls.reindex(request.path_params["id"], force=options.flag("force") or False)
+        return answer(operation, 202)
 
     async def _purge(self, request: Request) -> Response:
         options = Query(request, "force")

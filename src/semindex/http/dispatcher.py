@@ -4,51 +4,48 @@ Nothing of a request is looked at before Host and Origin are known to be local. 
 only to those who may know.
 """
 
-import logging
 import re
-import uuid
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from semindex.cell.cell import Cell
-from semindex.http import wire
 from semindex.http.control import answer
-from semindex.http.errors import MethodNotAllowed, RequestError, Unauthorized, status_of
+from semindex.http.errors import MethodNotAllowed, RequestError, Unauthorized, refusal_of
 from semindex.http.hypercorn_fixes import Exchange
+from semindex.http.rpc import RpcDoor
 from semindex.http.security import Credential, Gatekeeper, Holder, foreign
 from semindex.model.answers import CellPhase
-from semindex.model.errors import SemindexError, Starting, leaves
-
-logger = logging.getLogger(__name__)
+from semindex.model.errors import Starting, Stopping
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _SHOWN_PATH = 200
 """Characters of a path that are logged."""
+RPC = "/v1/rpc"
 _AGENTS = (Holder.AGENT, Holder.REGISTRATION)
 
 
 class Dispatcher:
-    """Routes between the control API and MCP."""
+    """Routes between the control API, MCP and RPC."""
 
-    def __init__(self, cell: Cell, gatekeeper: Gatekeeper, *, control: ASGIApp, mcp: ASGIApp) -> None:
+    def __init__(self, cell: Cell, gatekeeper: Gatekeeper, *, control: ASGIApp, mcp: ASGIApp, rpc: RpcDoor) -> None:
         self._cell = cell
         self._gatekeeper = gatekeeper
         self._control = control
         self._mcp = mcp
+        self._rpc = rpc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, one WebSocket, or Hypercorn's own start and end."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "websocket":
-            await _reject(receive, send, self._websocket_refusal(scope))
+            await self._websocket(scope, receive, send)
         else:
             exchange = Exchange(receive, send)
             await self._http(scope, exchange.receive, exchange.send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope.setdefault("state", {})["request_id"] = uuid.uuid4().hex[:12]
         refusal: Response | None = None
         started = False
 
@@ -60,8 +57,10 @@ class Dispatcher:
         # The starred form: errors come alone, or in the groups that nurseries raise.
         try:
             await self._route(scope, receive, noting_send)
-        except* Exception as group:  # noqa: BLE001 - logged or told by _refusal, and the cell goes on
-            refusal = _refusal(scope, group)
+        except* Exception as group:  # noqa: BLE001 - logged or told by refusal_of, and the cell goes on
+            route = f"{scope['method']} {scope['path'][:_SHOWN_PATH]}"
+            error = refusal_of(group, route)
+            refusal = answer(error.body, error.status, error.headers)
         if refusal is not None and not started:
             await refusal(scope, receive, send)
 
@@ -77,12 +76,16 @@ class Dispatcher:
         if path == "/mcp":
             # Which tokens there are is known only then: an agent must not be told that its own is none.
             if not self._cell.is_restored:
-                raise Starting("The cell is starting and has not read its registrations yet; try again in a moment.")
+                raise Starting
             _require(credential, *_AGENTS)
             if self._cell.is_stopping:
-                raise RequestError(503, "stopping", "The cell is ending; try again when it is back.")
-            scope["state"]["credential"] = credential
+                raise Stopping
+            scope.setdefault("state", {})["credential"] = credential
             await self._mcp(scope, receive, send)
+        elif path == RPC:
+            _require(credential, Holder.CONTROL)
+            message = "This route is a WebSocket; ask for it with GET and an upgrade."
+            raise RequestError(426, "upgrade_required", message, headers={"upgrade": "websocket"})
         elif path == "/metrics" or path.startswith("/v1/"):
             _require(credential, Holder.CONTROL)
             await self._control(scope, receive, send)
@@ -96,26 +99,27 @@ class Dispatcher:
         healthy = phase in (CellPhase.READY, CellPhase.STARTING) if path == "/healthz" else phase is CellPhase.READY
         await answer({"status": phase}, 200 if healthy else 503)(scope, receive, send)
 
-    def _websocket_refusal(self, scope: Scope) -> RequestError:
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal: RequestError | None = None
+        try:
+            self._require_rpc(scope)
+        except* Exception as group:  # noqa: BLE001 - logged or told by refusal_of, and the cell goes on
+            refusal = refusal_of(group, f"WebSocket {scope['path'][:_SHOWN_PATH]}")
+        if refusal is None:
+            await self._rpc(scope, receive, send)
+        else:
+            await _reject(receive, send, refusal)
+
+    def _require_rpc(self, scope: Scope) -> None:
         if (header := foreign(scope)) is not None:
-            return _foreign(header)
-        if self._gatekeeper.credential(scope).holder is not Holder.CONTROL:
-            return Unauthorized()
-        return _not_found()
-
-
-def _refusal(scope: Scope, group: BaseExceptionGroup[Exception]) -> Response:
-    """Return the answer to a request that raised; what nobody expected is logged, and not told."""
-    request_id, errors = scope["state"]["request_id"], list(leaves(group))
-    for error in errors:
-        if isinstance(error, RequestError):
-            return answer(error.body, error.status, error.headers)
-        if isinstance(error, SemindexError):
-            route = f"{scope['method']} {scope['path'][:_SHOWN_PATH]}"
-            logger.info("request %s: %s: %s: %s", request_id, route, error.code, error)
-            return answer(wire.error(str(error), error.code), status_of(error))
-    logger.error("request %s failed", request_id, exc_info=errors[0])
-    return answer(wire.error(f"An unexpected error; the log has it under {request_id}.", "internal"), 500)
+            raise _foreign(header)
+        _check_escapes(scope)
+        _require(self._gatekeeper.credential(scope), Holder.CONTROL)
+        if scope["path"] != RPC:
+            raise _not_found()
+        if self._cell.is_stopping:
+            raise Stopping
+        self._rpc.require_room()
 
 
 def _require(credential: Credential, *holders: Holder) -> None:

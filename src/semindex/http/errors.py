@@ -1,9 +1,13 @@
 """Which status each error has on the wire. Messages are shown as they are: no error of ours holds a secret or a text."""
 
+import logging
+import uuid
 from collections.abc import Iterable, Mapping
 
 from semindex.http import wire
 from semindex.model import errors
+
+logger = logging.getLogger(__name__)
 
 STATUS: dict[type[errors.SemindexError], int] = {
     errors.OutsideRoots: 403,
@@ -63,3 +67,19 @@ class MethodNotAllowed(RequestError):
 def status_of(error: errors.SemindexError) -> int:
     """Return the status of an error: its own class's, else that of the nearest parent, else 500."""
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def refusal_of(group: BaseExceptionGroup[Exception], what: str) -> RequestError:
+    """Return what a client is told of the errors that ended its request; what nobody expected is logged, and not told.
+
+    ``what`` names the request in the log, without anything that the client may have wanted to keep to itself.
+    """
+    request_id, found = uuid.uuid4().hex[:12], list(errors.leaves(group))
+    for error in found:
+        if isinstance(error, RequestError):
+            return error
+        if isinstance(error, errors.SemindexError):
+            logger.info("request %s: %s: %s: %s", request_id, what, error.code, error)
+            return RequestError(status_of(error), error.code, str(error))
+    logger.error("request %s failed", request_id, exc_info=found[0])
+    return RequestError(500, "internal", f"An unexpected error; the log has it under {request_id}.")

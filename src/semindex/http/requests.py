@@ -31,11 +31,16 @@ async def body_of(request: Request, model: type[Body]) -> Body:
         document = json.loads(await _received(request) or b"{}")
     except (ValueError, RecursionError):
         raise RequestError(400, "not_json", "The request body is not JSON.") from None
+    return checked(document, model, "body")
+
+
+def checked(document: object, model: type[Body], whole: str) -> Body:
+    """Check a JSON value against a model; ``whole`` is what the value itself is called. Raises RequestError."""
     try:
         return model.model_validate(document)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part) for part in fault["loc"])[:_SHOWN] or "body"
+        field = ".".join(str(part) for part in fault["loc"])[:_SHOWN] or whole
         rule = "is not known" if fault["type"] == "extra_forbidden" else fault["msg"].lower()
         raise _broken(field, f"The field {field} breaks a rule: {rule}.", fault["type"]) from None
 

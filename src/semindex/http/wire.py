@@ -84,6 +84,43 @@ class OrphansRequest(Request):
     dry_run: bool = False
 
 
+class NoFields(Request):
+    """``semantic-index.status``."""
+
+
+class PathFields(Request):
+    """``semantic-index.workspace-status``."""
+
+    path: str = Field(min_length=1)
+
+
+class RegisterFields(RegistrationRequest):
+    """``semantic-index.register``."""
+
+    id: str
+
+
+class ReleaseFields(Request):
+    """``semantic-index.release``."""
+
+    id: str
+    purge: bool | None = None
+    force: bool = False
+
+
+class ReindexFields(Request):
+    """``semantic-index.reindex``."""
+
+    id: str
+    force: bool = False
+
+
+class WatchFields(Request):
+    """``semantic-index.watch``."""
+
+    since: str | None = None
+
+
 def timestamp(value: datetime) -> str:
     """Return a time as ISO 8601 in UTC, to the millisecond."""
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
