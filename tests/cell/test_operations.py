@@ -8,12 +8,13 @@ from trio.testing import MockClock
 
 from semindex.cell.operations import Operations
 from semindex.engine.revision import Revision
-from semindex.model.errors import Starting, StateUnwritable, UnknownOperation
+from semindex.model.errors import SemindexError, Starting, StateDamaged, StateUnwritable, UnknownOperation
 from semindex.model.registrations import INTERRUPTED, OperationState
 from semindex.service import open_cell, restore
 from semindex.state.cell_directory import open_cell_directory
 from semindex.testing.bench import words
 from semindex.testing.cells import config_below, indexed, running_cell, workspace_of
+from semindex.testing.faults import Fault, FaultPlan
 from semindex.testing.intercept import Failing, Gate, Recorder, intercept
 from tests.registries import PRIMARY, Estate
 
@@ -91,10 +92,13 @@ async def test_an_operation_that_cannot_be_written_has_not_begun(autojump_clock:
         assert len(chunked.of("pool.chunk")) == before + 1
 
 
-async def test_an_operation_whose_end_cannot_be_written_has_ended_all_the_same(autojump_clock: MockClock) -> None:
-    estate, full = Estate(), StateUnwritable("The disk is full.")
+@pytest.mark.parametrize("trouble", [StateUnwritable("The disk is full."), StateDamaged("The file is damaged.")])
+async def test_an_operation_whose_end_cannot_be_written_has_ended_all_the_same(
+    autojump_clock: MockClock, trouble: SemindexError
+) -> None:
+    estate = Estate()
     estate.bench.tree(PRIMARY, alpha=words("alpha"))
-    failing = Failing("operations.save", full, about="COMPLETED", times=1)
+    failing = Failing("operations.save", trouble, about="COMPLETED", times=1)
     estate.state.operations = intercept(estate.state.operations, "operations", [failing])
     async with estate.office() as office, trio.open_nursery() as nursery:
         await (await office.register("one", PRIMARY)).settled()
@@ -106,6 +110,20 @@ async def test_an_operation_whose_end_cannot_be_written_has_ended_all_the_same(a
                 await changes.beyond(changes.value)
         assert operations.get(begun.id).state is OperationState.COMPLETED
         assert failing.times == 0
+
+
+async def test_the_end_of_an_operation_is_written_however_slow_the_disk_is(autojump_clock: MockClock) -> None:
+    estate = Estate()
+    estate.bench.tree(PRIMARY, alpha=words("alpha"))
+    slow = FaultPlan({"operations.save": [Fault.OK, Fault.SLOW]})
+    estate.state.operations = intercept(estate.state.operations, "operations", [slow])
+    async with estate.office() as office, trio.open_nursery() as nursery:
+        await (await office.register("one", PRIMARY)).settled()
+        operations = Operations(estate.state, office.registry, Revision(), nursery)
+        begun = await operations.purge("one")
+    assert slow.is_over
+    [kept] = await estate.state.operations.load_all()
+    assert (kept.id, kept.state) == (begun.id, OperationState.COMPLETED)
 
 
 async def test_of_several_operations_of_a_workspace_the_first_is_shown_until_it_has_ended(

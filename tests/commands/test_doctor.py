@@ -6,6 +6,8 @@ import shutil
 import socket
 import stat
 from collections import namedtuple
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,13 @@ from semindex.commands import checks
 from semindex.commands.checks import CHECKS, Verdict, examine
 from semindex.commands.configured import Configured
 from semindex.config import CellConfig, ListenConfig
+from semindex.model.errors import ConfigurationError
 from semindex.parsing import grammars
+from semindex.ports import VectorStore
 from semindex.state.cell_directory import Phase, open_cell_directory
+from semindex.stores.memory import MemoryVectorStore
+from semindex.testing.faults import Fault, FaultPlan
+from semindex.testing.intercept import Recorder, intercept
 
 OK, WARN, FAIL = Verdict.OK, Verdict.WARN, Verdict.FAIL
 
@@ -87,16 +94,59 @@ async def test_a_secret_file_that_others_may_read_fails(config: CellConfig, monk
     assert (verdict, f"chmod 600 {token}" in message) == (FAIL, True)
 
 
-async def test_a_state_directory_that_others_may_enter_fails(config: CellConfig) -> None:
+async def test_a_state_directory_that_a_start_would_make_private_is_fine(config: CellConfig) -> None:
     config.state_directory.mkdir(mode=0o755)
 
-    verdict, message = await found("state directory", config)
-
-    assert (verdict, message) == (
-        FAIL,
-        f"{config.state_directory} is open to others; run: chmod 700 {config.state_directory}",
-    )
+    assert (await found("state directory", config))[0] is OK
     assert stat.S_IMODE(config.state_directory.stat().st_mode) == 0o755
+    async with open_cell_directory(config.state_directory):
+        assert stat.S_IMODE(config.state_directory.stat().st_mode) == 0o700
+
+
+async def test_a_state_directory_that_a_start_would_refuse_fails_with_its_words(config: CellConfig) -> None:
+    config.state_directory.mkdir(mode=0o755)
+    (config.state_directory / "thesis.tex").touch()
+    with pytest.raises(ConfigurationError) as refusal:
+        async with open_cell_directory(config.state_directory):
+            pass
+
+    assert await found("state directory", config) == (FAIL, str(refusal.value))
+    assert f"chmod 700 {config.state_directory}" in str(refusal.value)
+
+
+async def test_a_check_of_the_store_that_is_cut_leaves_nothing_behind(
+    config: CellConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = MemoryVectorStore()
+    store = intercept(vectors, "store", [FaultPlan({"store.create": [Fault.LOST]})])
+
+    @asynccontextmanager
+    async def open_vector_store(*_: object) -> AsyncIterator[VectorStore]:
+        yield store
+
+    monkeypatch.setattr(checks, "open_vector_store", open_vector_store)
+
+    assert await found("vector store", config) == (FAIL, "The store does not answer.")
+    assert await vectors.collections() == []
+    assert (await found("vector store", config))[0] is OK
+
+
+async def test_what_another_check_of_the_store_left_behind_is_in_nobodys_way(
+    config: CellConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, names = MemoryVectorStore(), Recorder()
+    store = intercept(vectors, "store", [names])
+
+    @asynccontextmanager
+    async def open_vector_store(*_: object) -> AsyncIterator[VectorStore]:
+        yield store
+
+    monkeypatch.setattr(checks, "open_vector_store", open_vector_store)
+    for _ in range(2):
+        assert (await found("vector store", config))[0] is OK
+
+    first, second = (call.args[0] for call in names.of("store.create"))
+    assert first != second
 
 
 async def test_a_directory_that_cannot_be_made_fails(config: CellConfig, tmp_path: Path) -> None:

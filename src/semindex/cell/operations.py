@@ -3,6 +3,7 @@
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import trio
@@ -17,7 +18,6 @@ from semindex.model.errors import (
     ScanFailed,
     SemindexError,
     Starting,
-    StateUnwritable,
     UnknownOperation,
     first_of,
 )
@@ -25,13 +25,14 @@ from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, Oper
 from semindex.model.status import State
 from semindex.ports import CellState
 from semindex.registry import Registry
+from semindex.shielding import grace_period
 
 logger = logging.getLogger(__name__)
 
 KEPT = 1000
 """Operations that have ended and can still be looked at."""
 LAST_WORD = 2.0
-"""Seconds for writing the end of an operation that a stop of the cell has cut short."""
+"""Seconds that are left for writing the end of an operation when the cell stops."""
 
 
 class Operations:
@@ -102,22 +103,28 @@ class Operations:
         return operation
 
     async def _run(self, operation: Operation, lease: Lease, work: Callable[[Lease], Awaitable[None]]) -> None:
-        error: str | None = INTERRUPTED
+        path = lease.registration.path
+        async with AsyncExitStack() as if_cancelled:
+            if_cancelled.push_async_callback(self._end, operation, path, INTERRUPTED)
+            error = await self._carry_out(operation, lease, work)
+            if_cancelled.pop_all()
+        await self._end(operation, path, error)
+
+    async def _carry_out(
+        self, operation: Operation, lease: Lease, work: Callable[[Lease], Awaitable[None]]
+    ) -> str | None:
+        """Do the work; return why it failed, None if it did not."""
+        error: str | None = None
         try:
             await work(lease)
-            error = None
         except* Closing:
-            pass
+            error = INTERRUPTED
         except* SemindexError as group:
             error = str(first_of(group))
         except* Exception:
             error = "An unexpected error; see the log."
             logger.exception("the %s of %s failed", operation.kind, operation.registration_id)
-        finally:
-            state = OperationState.COMPLETED if error is None else OperationState.FAILED
-            with trio.move_on_after(LAST_WORD, shield=True):
-                ended = evolve(operation, state=state, completed_at=datetime.now(UTC), error=error)
-                await self._end(ended, lease.registration.path)
+        return error
 
     async def _reindex(self, lease: Lease) -> None:
         workspace = await self._registry.wake(lease)
@@ -129,18 +136,23 @@ class Operations:
     async def _purge(self, lease: Lease) -> None:
         await self._registry.put_to_rest(lease)
 
-    async def _end(self, operation: Operation, path: str) -> None:
+    async def _end(self, operation: Operation, path: str, error: str | None) -> None:
+        state = OperationState.COMPLETED if error is None else OperationState.FAILED
         # First in memory: it has ended, whether that can be written or not.
-        self._known[operation.id] = operation
+        ended = self._known[operation.id] = evolve(operation, state=state, completed_at=datetime.now(UTC), error=error)
         self._under_way[path].pop(operation.id)
         if not self._under_way[path]:
             del self._under_way[path]
+        self._forget_the_oldest()
         self._changes.bump()
-        try:
-            await self._state.operations.save(operation)
-        except StateUnwritable as error:
-            # The next start finds it still running, and says that it was interrupted.
-            logger.warning("the end of the operation %s was not written: %s", operation.id, error)
+        async with grace_period(LAST_WORD, "writing the end of an operation"):
+            try:
+                await self._state.operations.save(ended)
+            except SemindexError as trouble:
+                # The next start finds it still running, and says that it was interrupted.
+                logger.warning("the end of the operation %s was not written: %s", operation.id, trouble)
+
+    def _forget_the_oldest(self) -> None:
         ended = [known.id for known in self._known.values() if known.state is not OperationState.RUNNING]
         for operation_id in ended[:-KEPT]:
             del self._known[operation_id]

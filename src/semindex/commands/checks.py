@@ -6,9 +6,10 @@ A message says how things are, and where they are not right, what to do.
 import os
 import platform
 import shutil
-import stat
 import sys
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from enum import StrEnum
 from inspect import isawaitable
 from pathlib import Path
@@ -29,9 +30,11 @@ from semindex.model.ids import point_id, sha256_hex
 from semindex.model.points import Payload
 from semindex.model.profiles import Role
 from semindex.parsing import grammars
+from semindex.ports import VectorStore
 from semindex.secret_files import read_private
 from semindex.secrets import EMBEDDER_API_KEY, QDRANT_API_KEY, read_secret, token_files
-from semindex.state.cell_directory import holder_of
+from semindex.shielding import shielded
+from semindex.state.cell_directory import holder_of, require_ours
 from semindex.stores.factory import open_vector_store
 
 OLDEST_PYTHON = (3, 11)
@@ -117,11 +120,7 @@ def _secrets(chosen: Configured) -> Result:
 def _state_directory(chosen: Configured) -> Result:
     directory = chosen.config.state_directory
     if directory.exists():
-        status = directory.stat()
-        if status.st_uid != os.geteuid():
-            return Verdict.FAIL, f"{directory} belongs to another user; run as its owner, or choose another directory."
-        if stat.S_IMODE(status.st_mode) & 0o077:
-            return Verdict.FAIL, f"{directory} is open to others; run: chmod 700 {directory}"
+        require_ours(directory)
     return _usable(directory)
 
 
@@ -150,7 +149,8 @@ async def _grammars(_: Configured) -> Result:
 
 async def _store(chosen: Configured) -> Result:
     """Write a point into a collection of its own, find it again, and delete the collection."""
-    name, path = "ws-doctor", "doctor.txt"
+    # A name of its own, so that what a check which was killed leaves behind is in the way of no other.
+    name, path = f"ws-doctor-{uuid.uuid4().hex[:8]}", "doctor.txt"
     digest = sha256_hex(path)
     payload: Payload = {
         "filePath": path,
@@ -164,18 +164,22 @@ async def _store(chosen: Configured) -> Result:
     vector = np.eye(1, 8, dtype=np.float32)
     with TemporaryDirectory() as scratch:
         async with open_vector_store(chosen.config.indexing, Path(scratch)) as store:
-            await store.create(name, 8)
+            await store.collections()
             began = trio.current_time()  # after an embedded one has started
-            try:
+            async with AsyncExitStack() as afterwards:
+                afterwards.push_async_callback(_delete, store, name)
+                await store.create(name, 8)
                 await store.upsert(name, [point_id(digest)], vector, [payload])
                 hits = await store.search(name, vector[0], limit=1, min_score=0.5)
-            finally:
-                with trio.move_on_after(PATIENCE, shield=True):
-                    await store.drop(name)
     if [hit.file_path for hit in hits] != [path]:
         return Verdict.FAIL, "The vector store does not find what it was given; install semindex again."
     kind = "Qdrant server" if chosen.config.indexing.uses_qdrant else "embedded"
     return Verdict.OK, f"The vector store ({kind}) stores and finds in {_ms(began)}."
+
+
+async def _delete(store: VectorStore, name: str) -> None:
+    with shielded(PATIENCE, f"deleting the collection {name}"):
+        await store.drop(name)
 
 
 async def _embedder(chosen: Configured) -> Result:

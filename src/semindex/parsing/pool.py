@@ -23,6 +23,7 @@ from semindex.model.chunks import ChunkedFile, FileProblem, ProblemKind
 from semindex.model.errors import ChunkingFailed
 from semindex.model.profiles import ChunkingProfile
 from semindex.parsing.protocol import LENGTH, READY, Probe, Request, Result, Unpacker
+from semindex.shielding import shielded
 
 FILE_CPU_SECONDS = 10.0
 """CPU time for one file, after which its parser counts as hung; ordinary files of 1 MiB need less than one second.
@@ -112,7 +113,7 @@ class _Worker:
     async def end(self) -> None:
         """End the process, whatever it is doing."""
         self._process.kill()
-        with trio.move_on_after(END_SECONDS, shield=True):
+        with shielded(END_SECONDS, "ending a chunker process"):
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
                     await stream.aclose()

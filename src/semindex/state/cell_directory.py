@@ -145,23 +145,34 @@ def _open_lock_file(path: Path) -> int:
     return os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
+def require_ours(path: Path) -> None:
+    """Check a directory that exists: it is this user's, and private or a cell's or empty, so that it can be made private.
+
+    Blocks. Raises ConfigurationError, which says what to do, and OSError.
+    """
+    if (owner := path.stat().st_uid) != os.geteuid():
+        raise ConfigurationError(
+            f"{path} belongs to another user (uid {owner}): choose a state directory of your own, or run as its owner."
+        )
+    names = os.listdir(path)
+    if _is_open(path) and names and LOCK_FILE not in names:
+        raise ConfigurationError(
+            f"{path} is open to others and holds something else than a cell: choose another state directory, "
+            f"or allow it with: chmod 700 {shlex.quote(str(path))}"
+        )
+
+
+def _is_open(path: Path) -> bool:
+    return bool(stat.S_IMODE(path.stat().st_mode) & _OTHERS)
+
+
 def _make_private(path: Path) -> None:
     """Make the directory and what we keep in it private; never touch what may have another purpose."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.stat()
-    if status.st_uid != os.geteuid():
-        raise ConfigurationError(
-            f"{path} belongs to another user (uid {status.st_uid}): choose a state directory of your own, or run as its owner."
-        )
-    names = os.listdir(path)
-    if stat.S_IMODE(status.st_mode) & _OTHERS:
-        if names and LOCK_FILE not in names:
-            raise ConfigurationError(
-                f"{path} is open to others and holds something else than a cell: choose another state directory, "
-                f"or allow it with: chmod 700 {shlex.quote(str(path))}"
-            )
+    require_ours(path)
+    if _is_open(path):
         path.chmod(0o700)
-    for file in (path / name for name in names if name.startswith(_OUR_FILES)):
+    for file in (path / name for name in os.listdir(path) if name.startswith(_OUR_FILES)):
         status = file.lstat()
         if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) & _OTHERS:
             file.chmod(0o600)

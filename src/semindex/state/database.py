@@ -19,6 +19,7 @@ from urllib.parse import quote
 import trio
 
 from semindex.model.errors import StateDamaged, StateUnwritable, StateVersion
+from semindex.shielding import shielded
 from semindex.state.schema import CELL, Schema
 
 Connection = sqlite3.Connection
@@ -124,7 +125,7 @@ class Database:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return
         self._closed = True
-        with trio.move_on_after(CLOSE_BOUND, shield=True):
+        with shielded(CLOSE_BOUND, f"closing {self._path}"):
             await trio.to_thread.run_sync(self._connection.close, limiter=self._limiter, abandon_on_cancel=True)
 
     async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:

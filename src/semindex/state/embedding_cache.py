@@ -16,6 +16,7 @@ import trio
 from semindex.model.errors import SemindexError, StateDamaged, StateUnwritable, StateVersion
 from semindex.model.ids import well_formed
 from semindex.ports import CacheCounters, Vectors
+from semindex.shielding import shielded
 from semindex.state.database import CLOSE_BOUND, Connection, Database
 from semindex.state.schema import EMBEDDINGS
 from semindex.state.vectors import bytes_in_use, drop, find, keep, last_generation, make_room, note_uses
@@ -100,7 +101,7 @@ class SqliteEmbeddingCache:
         if self._database is None:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return
-        with trio.move_on_after(CLOSE_BOUND, shield=True):
+        with shielded(CLOSE_BOUND, "noting the last uses of the embedding cache"):
             await self._attempt(self._note_uses)
         await self._database.aclose()
 

@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from itertools import count
 
 import trio
 from attrs import define, field
 
+from semindex.shielding import shielded
 from semindex.stores.edge_protocol import READY, Frame, FrameBuffer, FramingLost, Settings, encode
 
 logger = logging.getLogger(__name__)
@@ -197,14 +198,17 @@ async def start_worker(settings: Settings) -> AsyncIterator[trio.Process]:
             pass_fds=[lifeline],
             start_new_session=True,
         )
-        try:
+        async with AsyncExitStack() as afterwards:
+            afterwards.push_async_callback(_end, process)
             yield process
-        finally:
-            with trio.move_on_after(CLOSE_GRACE + KILL_GRACE, shield=True):
-                await _end(process)
 
 
 async def _end(process: trio.Process) -> None:
+    with shielded(CLOSE_GRACE + KILL_GRACE, "ending a worker of the embedded store"):
+        await _close_or_kill(process)
+
+
+async def _close_or_kill(process: trio.Process) -> None:
     """End a process: by the end of its input, and if that does not do by a kill. Log what it still has to say."""
     assert process.stdin is not None
     assert process.stdout is not None

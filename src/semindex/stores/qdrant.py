@@ -7,7 +7,7 @@ module takes a second: whoever may do without a server imports it late.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,6 +22,7 @@ from semindex.model.errors import CollectionMissing, StoreRejected
 from semindex.model.ids import METADATA_POINT_ID
 from semindex.model.points import INDEXED_SEGMENTS, METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, TryFailed, Vectors, ignore_failure
+from semindex.shielding import shielded
 from semindex.stores.checks import (
     check_dimension,
     check_ids,
@@ -337,8 +338,11 @@ async def open_qdrant_store(
     )
     attempts = Attempts(server, call_timeout=call_timeout, concurrency=concurrency, failed=failed)
     hnsw = models.HnswConfigDiff(m=hnsw_m, ef_construct=hnsw_ef_construct, on_disk=True)
-    try:
+    async with AsyncExitStack() as afterwards:
+        afterwards.push_async_callback(_close, client)
         yield QdrantVectorStore(client, attempts, hnsw)
-    finally:
-        with trio.move_on_after(CLOSE_TIMEOUT, shield=True):
-            await client.close()
+
+
+async def _close(client: AsyncQdrantClient) -> None:
+    with shielded(CLOSE_TIMEOUT, "closing the connections to the Qdrant server"):
+        await client.close()
