@@ -7,6 +7,7 @@ export default defineConfig({
     alias: { "@getpaseo/plugin": fileURLToPath(new URL("tests/host/sdk.ts", import.meta.url)) },
   },
   test: {
+    globalSetup: "tests/setup.ts",
     include: ["tests/**/*.test.{ts,tsx}"],
     testTimeout: 20_000,
     hookTimeout: 20_000,

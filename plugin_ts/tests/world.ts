@@ -3,12 +3,11 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { Connection } from "../server/connection";
 import { TIMING } from "../server/time";
 import type { ServiceStatus } from "../shared/status";
 import type { Behaviour } from "./doubles/semindex";
+import { built } from "./host/built";
 import { PluginHost } from "./host/plugin-host";
 
 export const TOKEN = "control-token-of-the-test";
@@ -21,24 +20,10 @@ export class World {
   readonly #hosts: PluginHost[] = [];
   readonly #end = new AbortController();
 
-  static async make(): Promise<World> {
-    const world = new World();
-    mkdirSync(world.state, { recursive: true });
-    const source = fileURLToPath(new URL("doubles/semindex.ts", import.meta.url));
-    const outfile = path.join(world.directory, "semindex.mjs");
-    // As a module it may wait at its top; as one file it needs no packages where it lies.
-    await build({
-      entryPoints: [source],
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      target: "node20",
-      outfile,
-      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
-    });
-    writeFileSync(world.program, `#!/bin/sh\nexec "${process.execPath}" "${outfile}" "$@"\n`);
-    chmodSync(world.program, 0o755);
-    return world;
+  constructor() {
+    mkdirSync(this.state, { recursive: true });
+    writeFileSync(this.program, `#!/bin/sh\nexec "${process.execPath}" "${built("semindex.mjs")}" "$@"\n`);
+    chmodSync(this.program, 0o755);
   }
 
   /** The environment of a daemon in which the service has a configuration file. */

@@ -1,13 +1,12 @@
-/** The daemon's side of a plugin: it compiles, forks, invokes, keeps the log, and stops with the daemon's patience. */
+/** The daemon's side of a plugin: it forks, invokes, keeps the log, and stops with the daemon's patience. */
 
 import { type ChildProcess, fork } from "node:child_process";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
-import { type Compiled, compilePlugin } from "./compile";
+import { built } from "./built";
 
-export const PLUGIN = fileURLToPath(new URL("../../", import.meta.url));
+export const PLUGIN = path.join(import.meta.dirname, "..", "..");
 /** The daemon waits this long for a plugin to clean up, then sends SIGTERM, and after as long again SIGKILL. */
 const PATIENCE = 2_000;
 
@@ -27,13 +26,6 @@ interface Pending {
   reject(error: Error): void;
 }
 
-let compiled: Promise<Compiled> | undefined;
-/** The plugin of this repository, compiled once. */
-export function plugin(): Promise<Compiled> {
-  compiled ??= compilePlugin(PLUGIN);
-  return compiled;
-}
-
 export class PluginHost {
   readonly log: string[] = [];
   methods: readonly string[] = [];
@@ -43,11 +35,8 @@ export class PluginHost {
   #requests = 0;
 
   static async start(environment: NodeJS.ProcessEnv): Promise<PluginHost> {
-    const { server } = await plugin();
-    const worker = path.join(PLUGIN, "node_modules", ".cache", "semindex-plugin", `worker-${process.pid}.mjs`);
-    const entryPoints = [fileURLToPath(new URL("worker.ts", import.meta.url))];
-    await build({ entryPoints, bundle: true, platform: "node", format: "esm", target: "node20", outfile: worker });
-    const child = fork(worker, [path.join(PLUGIN, "package.json")], {
+    const bundle = readFileSync(built("server.js"), "utf8");
+    const child = fork(built("worker.mjs"), [path.join(PLUGIN, "package.json")], {
       env: environment,
       cwd: "/", // the daemon's directory, whatever that is
       execArgv: [],
@@ -60,7 +49,7 @@ export class PluginHost {
         if (answer.type === "ready") resolve(answer.methods);
         else reject(new Error(JSON.stringify(answer)));
       });
-      child.send({ type: "initialize", pluginId: "paseo-semantic-index", bundle: server });
+      child.send({ type: "initialize", pluginId: "paseo-semantic-index", bundle });
     });
     return host;
   }

@@ -5,12 +5,13 @@ import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ServiceDouble } from "../doubles/service";
 import { registration } from "../doubles/statuses";
-import { PLUGIN, plugin } from "../host/plugin-host";
+import { built } from "../host/built";
+import { PLUGIN } from "../host/plugin-host";
 import { bounded, TOKEN, World } from "../world";
 
 let world: World;
-beforeEach(async () => {
-  world = await World.make();
+beforeEach(() => {
+  world = new World();
 });
 afterEach(() => world.end());
 
@@ -326,8 +327,8 @@ test("a plugin that is killed takes the service along, by its life line", async 
   expect(world.starts().at(-1)).toContain("ended in order");
 });
 
-test("the client's bundle holds nothing of the server side, and the version is told in one place", async () => {
-  const { client, server } = await plugin();
+test("the client's bundle holds nothing of the server side, and the version is told in one place", () => {
+  const [client, server] = [readFileSync(built("client.js"), "utf8"), readFileSync(built("server.js"), "utf8")];
   const { version } = JSON.parse(readFileSync(path.join(PLUGIN, "package.json"), "utf8")) as { version: string };
 
   expect(client).not.toMatch(/TOKEN|child_process|process\.env/);
