@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 
+import psutil
 import trio
 from attrs import frozen
 
+from qualification.bench_index import peak_bytes
 from semindex.core.filetypes import handling
 from semindex.core.utf16 import encode, to_units
 from semindex.files.reading import MAX_FILE_BYTES, decode
@@ -163,7 +165,7 @@ async def run_pool(tree: Sequence[Source], workers: int) -> PoolRun:
             await chunk_all(tree)
             seconds = perf_counter() - began
             nursery.cancel_scope.cancel(reason="measured")
-        largest = max(peak(pid) for pid in children())
+        largest = max(peak_bytes(child.pid) for child in psutil.Process().children())
     return PoolRun(seconds, children_cpu() - workers_before, process_time() - own_before, largest, sorted(delays))
 
 
@@ -187,23 +189,6 @@ def children_cpu() -> float:
     """Return the CPU seconds of all processes that this one has started and seen end."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
-
-
-def children() -> Iterator[int]:
-    """Yield the processes that this one has started."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-        except OSError:
-            continue
-        if int(fields["PPid"]) == os.getpid():
-            yield int(fields["Pid"])
-
-
-def peak(pid: int) -> int:
-    """Return the most memory that a process has used."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def main() -> int:

@@ -9,7 +9,6 @@ figures depend on the machine; the ratios are what to compare.
 """
 
 import argparse
-import os
 import shutil
 import statistics
 import sysconfig
@@ -18,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import trio
 
 from semindex.cell.cell import Cell
@@ -73,26 +73,18 @@ def many_small_files(target: Path) -> None:
         )
 
 
+def peak_bytes(pid: int) -> int:
+    """Return the most memory that a process has used (Linux)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), 0)
+
+
 def peak_memory() -> Iterator[tuple[str, int]]:
-    """Yield a label and the peak resident megabytes of this process and each of its descendants (Linux)."""
-    parents = {int(entry): _stat(entry) for entry in os.listdir("/proc") if entry.isdigit()}
-    family = {os.getpid()}
-    while grown := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
-        family |= grown
-    for pid in sorted(family):
-        status = Path(f"/proc/{pid}/status")
-        if status.exists():
-            peak = next((line for line in status.read_text().splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
-            yield parents[pid][1], int(peak.split()[1]) // 1024
-
-
-def _stat(pid: str) -> tuple[int, str]:
-    try:
-        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (OSError, IndexError):
-        return 0, ""
-    return parent, next((part.decode() for part in command if part.startswith(b"semindex")), "root")
+    """Yield a label and the peak resident megabytes of this process and each of its descendants."""
+    this = psutil.Process()
+    for process in (this, *this.children(recursive=True)):
+        label = next((part for part in process.cmdline() if part.startswith("semindex")), "root")
+        yield label, peak_bytes(process.pid) >> 20
 
 
 async def cold(home: Path, tree: Path, files: int, size: int, label: str) -> float:

@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
 import trio
 
 from semindex.cell.cell import Cell
@@ -85,19 +86,11 @@ async def edits(cell: Cell, roots: list[Path], number: int) -> None:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of this process and of all its descendants that live (Linux)."""
-    clock = os.sysconf("SC_CLK_TCK")
-    stats: dict[int, tuple[int, float]] = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        stats[int(entry)] = int(fields[1]), (int(fields[11]) + int(fields[12])) / clock
-    family = {os.getpid()}
-    while grown := {pid for pid, (parent, _) in stats.items() if parent in family} - family:
-        family |= grown
-    return sum(stats[pid][1] for pid in family)
+    """Return the CPU time of this process and of all its descendants that live."""
+    this = psutil.Process()
+    return sum(
+        times.user + times.system for times in (each.cpu_times() for each in (this, *this.children(recursive=True)))
+    )
 
 
 async def idle(cell: Cell, roots: list[Path], seconds: float) -> float:

@@ -6,7 +6,6 @@ held meanwhile. Exits with status 1 where idling takes too much or a thread of T
 """
 
 import argparse
-import os
 import sys
 import tempfile
 import threading
@@ -15,6 +14,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from time import perf_counter, process_time
 
+import psutil
 import trio
 from attrs import frozen
 
@@ -61,7 +61,7 @@ async def measure(home: Path, workspaces: int, directories: int, seconds: float)
     trees = {
         str(home / f"tree{number}"): make_tree(home / f"tree{number}", directories) for number in range(workspaces)
     }
-    before = _descriptors()
+    before = psutil.Process().num_fds()
     async with open_event_source() as source, AsyncExitStack() as watches, trio.open_nursery() as nursery:
         opened: list[tuple[Watch, list[str]]] = []
         for root, names in trees.items():
@@ -82,7 +82,7 @@ async def measure(home: Path, workspaces: int, directories: int, seconds: float)
             max(stalls.loop, stalls.others),
             threading.active_count(),
             trio.to_thread.current_default_thread_limiter().borrowed_tokens,
-            _descriptors() - before,
+            psutil.Process().num_fds() - before,
             source.watched,
         )
         nursery.cancel_scope.cancel(reason="measured")
@@ -92,10 +92,6 @@ async def measure(home: Path, workspaces: int, directories: int, seconds: float)
 async def _listen(watch: Watch) -> None:
     while True:
         await watch.changes()
-
-
-def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 def main(arguments: Sequence[str]) -> int:

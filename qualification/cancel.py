@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from semindex.testing.sweep import cancel_here_and_there
+from semindex.testing.sweep import cancel_at_spread_steps
 from tests.cell.life import lives_below
 
 if __name__ == "__main__":
     places = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     with tempfile.TemporaryDirectory() as scratch:
-        steps = cancel_here_and_there(lives_below(Path(scratch)), places)
-    print(f"cancelled at {len(set(steps))} steps from {steps[0]} to {steps[-1]}: nothing left, nothing lost")
+        steps = cancel_at_spread_steps(lives_below(Path(scratch)), places)
+    print(f"cancelled at {len(steps)} steps from {steps[0]} to {steps[-1]}: nothing left, nothing lost")

@@ -14,7 +14,6 @@ All of these must be 0. What was asked for and not answered may have happened or
 """
 
 import argparse
-import os
 import random
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 from attrs import define, field
 
 from semindex.testing.dying import POINTS, VARIABLE
@@ -163,7 +163,7 @@ class Campaign:
         worker = threading.Thread(target=self.disturb, args=(time.monotonic() + 5.0,))
         worker.start()
         time.sleep(moment)
-        family = descendants(self.cell.pid)
+        family = psutil.Process(self.cell.pid).children(recursive=True)
         if point is not AT_RANDOM:
             self.point.write_text(point)
             with suppress(subprocess.TimeoutExpired):
@@ -172,10 +172,8 @@ class Campaign:
         self.cell.kill()
         self.point.unlink(missing_ok=True)
         worker.join()
-        deadline = time.monotonic() + 5.0
-        while (alive := [pid for pid in family if is_alive(pid)]) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.tally.left += [f"child {pid} survived" for pid in alive]
+        _, alive = psutil.wait_procs(family, timeout=5.0)
+        self.tally.left += [f"child {process.pid} survived" for process in alive]
 
     # The comparison
 
@@ -204,16 +202,24 @@ class Campaign:
         for file in sorted(tree.glob("*.py")):
             text = file.read_text()
             token = text.partition("(")[0].removeprefix("def ").rpartition("_")[0]
-            answer = client.post(
-                "/v1/search", json={"registrationId": name, "query": f"the {token} of the ledger", "maxResults": 50}
-            ).json()
-            results: list[dict[str, Any]] = answer.get("results", [])
+            results = self.fresh_results(client, name, f"the {token} of the ledger")
             for result in results:
                 path = tree / result["filePath"]
                 if not path.exists() or result["codeChunk"] not in path.read_text():
                     self.tally.stale.append(f"{name}/{result['filePath']}")
-            if answer.get("fresh") and file.name not in {result["filePath"] for result in results}:
+            if file.name not in {result["filePath"] for result in results}:
                 self.tally.lost.append(f"{name}/{file.name}: {token}")
+
+    def fresh_results(self, client: httpx2.Client, name: str, question: str) -> list[dict[str, Any]]:
+        """Search until the answer is fresh, as it has to be where nothing moves; none that ever is counts as lost."""
+        deadline = time.monotonic() + SETTLED
+        while time.monotonic() < deadline:
+            body = {"registrationId": name, "query": question, "maxResults": 50}
+            answer = client.post("/v1/search", json=body).raise_for_status().json()
+            if answer["fresh"]:
+                return list(answer["results"])
+        self.tally.lost.append(f"{name} never gives a fresh answer")
+        return []
 
     def wait_until_indexed(self, client: httpx2.Client, name: str) -> None:
         """Wait until a registration is indexed; one that never is counts as lost."""
@@ -226,29 +232,6 @@ class Campaign:
                 return
             revision = status.get("revision", "")
         self.tally.lost.append(f"{name} is not indexed: {status}")
-
-
-def descendants(pid: int) -> set[int]:
-    """Return the processes that a process has started, and they (Linux)."""
-    parents: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-    family = {pid}
-    while grown := {child for child, parent in parents.items() if parent in family} - family:
-        family |= grown
-    return family - {pid}
-
-
-def is_alive(pid: int) -> bool:
-    """Say whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def main() -> int:

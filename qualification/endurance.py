@@ -7,16 +7,15 @@ Trio tasks, child processes, collections, ledgers, orphans and resident memory. 
 may differ by what the allocator keeps.
 """
 
-import os
 import sys
 import tempfile
 import threading
 from pathlib import Path
 
+import psutil
 import trio
 from attrs import asdict, frozen
 
-from qualification.crash import descendants
 from semindex.cell.cell import Cell
 from semindex.commands.startup import quieten_collector
 from semindex.testing.cells import config_below, indexed, running_cell
@@ -44,21 +43,17 @@ class Holdings:
 async def holdings(cell: Cell) -> Holdings:
     """Count what is held now; idle threads of Trio's pool end after ten seconds."""
     await trio.sleep(11)
+    this = psutil.Process()
     return Holdings(
         threading.active_count(),
-        len(os.listdir("/proc/self/fd")),
+        this.num_fds(),
         trio.lowlevel.current_statistics().tasks_living,
-        len(descendants(os.getpid())),
+        len(this.children(recursive=True)),
         len(await cell.janitor.store.collections()),
         len(await cell.janitor.state.ledgers()),
         len(await cell.janitor.orphans()),
-        resident_bytes(),
+        this.memory_info().rss,
     )
-
-
-def resident_bytes() -> int:
-    """Return the memory that this process holds now (Linux)."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def cycle(cell: Cell, tree: Path, number: int) -> None:

@@ -21,7 +21,7 @@ from typing import Final
 import trio
 from attrs import asdict, frozen
 
-from semindex.cell.searches import MAX_RESULTS
+from semindex.model.limits import MAX_RESULTS
 from semindex.config import CellConfig
 from semindex.model.errors import ScanFailed
 from semindex.model.status import State

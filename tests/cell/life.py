@@ -1,14 +1,13 @@
 """The life of a cell of real parts, told so that it can be cut short anywhere, and what must hold afterwards."""
 
-import os
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import psutil
 import trio
 from attrs import define, field
 
-from qualification.crash import descendants
 from semindex.model.registrations import Lifecycle
 from semindex.model.status import State
 from semindex.testing.cells import config_below, indexed, running_cell, workspace_of
@@ -24,10 +23,6 @@ def write(file: Path, word: str) -> None:
     )
 
 
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 @define
 class Scene:
     """A tree, the directory of a cell, and what was acknowledged."""
@@ -35,29 +30,34 @@ class Scene:
     home: Path
     registered: set[str] = field(factory=set)
     released: set[str] = field(factory=set)
+    is_edited: bool = False
     open_before: int = 0
 
     @property
     def tree(self) -> Path:
         return self.home / "tree"
 
+    @property
+    def other(self) -> Path:
+        return self.home / "other"
+
     async def live(self, begin: Begin) -> None:
         """Begin, register, edit, search, release one of two, and end."""
-        other = self.home / "other"
-        for directory in (self.tree, other):
+        for directory in (self.tree, self.other):
             directory.mkdir()
             write(directory / "removed.py", REMOVED)
             write(directory / "edited.py", REMOVED)
-        self.open_before = open_files()
+        self.open_before = psutil.Process().num_fds()
         begin()
         with trio.fail_after(PATIENCE):
             async with running_cell(config_below(self.home, self.home)) as cell:
-                for name, directory in (("tree", self.tree), ("other", other)):
-                    await indexed(cell, name, directory)
+                for name in ("tree", "other"):
+                    await indexed(cell, name, self.home / name)
                     self.registered.add(name)
                 write(self.tree / "edited.py", EDITED)
                 write(self.tree / "added.py", ADDED)
                 (self.tree / "removed.py").unlink()
+                self.is_edited = True
                 await cell.searches.search("tree", ADDED)
                 self.registered.remove("other")
                 await cell.leases.release("other", purge=True)
@@ -65,8 +65,9 @@ class Scene:
 
     async def check(self, step: int) -> None:
         """Nothing of that life is left; the next finds everything, and the store holds what the ledger says."""
-        assert descendants(os.getpid()) == set(), f"a process is left after step {step}"
-        assert open_files() <= self.open_before, f"a descriptor is left after step {step}"
+        this = psutil.Process()
+        assert this.children(recursive=True) == [], f"a process is left after step {step}"
+        assert this.num_fds() <= self.open_before, f"a descriptor is left after step {step}"
         with trio.fail_after(PATIENCE):
             async with running_cell(config_below(self.home, self.home)) as cell:
                 known = {lease.registration.id: lease.registration for lease in cell.leases.registry.leases()}
@@ -84,6 +85,12 @@ class Scene:
                     stored = await cell.janitor.store.file_points(cell.leases.status(name).collection)
                     ledger = {record.path: {record.file_hash: record.chunks} for record in workspace.index.table}
                     assert stored == ledger, f"{name} after step {step}"
+                    assert {*ledger} == {file.name for file in (self.home / name).iterdir()}
+                if self.is_edited:
+                    for word, file in ((EDITED, "edited.py"), (ADDED, "added.py")):
+                        answer = await cell.searches.search("tree", word)
+                        assert answer.fresh
+                        assert answer.results[0].file_path == file, f"{word} after step {step}"
                 assert len(await cell.janitor.store.collections()) == len(left)
                 assert await cell.janitor.orphans() == []
 

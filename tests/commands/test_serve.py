@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 
 from semindex import discovery
@@ -103,19 +104,6 @@ def refused(cell: ServedCell) -> str:
     assert (done.returncode, done.stdout) == (2, ""), done
     assert done.stderr.count("\n") == 1, done.stderr
     return done.stderr
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started and that run."""
-    by_thread = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for children_of_thread in by_thread for child in children_of_thread.read_text().split()]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "XZ"
-    except FileNotFoundError:
-        return False
 
 
 # How a life begins
@@ -303,16 +291,15 @@ def handles(pid: int, number: signal.Signals) -> bool:
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="children are found by /proc")
 def test_a_kill_leaves_no_process_behind_and_loses_nothing(home: Path) -> None:
     for number in range(300):
         (home / "a project" / f"module{number}.py").write_text(f"# Module number {number} of many.\n{SOURCE}" * 3)
     with own_cell(home) as cell, own_client(cell, home) as http:
         until(lambda: http.get("/v1/registrations/a-project").json().get("totalChunks", 0) > 0)
-        started = children(cell.pid)
+        started = psutil.Process(cell.pid).children(recursive=True)
         assert len(started) >= 2  # a chunker's worker, the store's worker
         cell.kill()
-        until(lambda: not any(is_running(pid) for pid in started))
+        assert psutil.wait_procs(started, timeout=TIMEOUT)[1] == []
 
     with own_cell(home) as cell, own_client(cell, home) as http:
         status = indexed(http, "a-project")

@@ -105,6 +105,13 @@ def test_a_configuration_that_is_a_fifo_is_never_waited_for(tmp_path: Path) -> N
     environ = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": str(tmp_path / "config")}
 
     assert global_excludes_file(None, environ) is None
+    writer = os.open(tmp_path / "config", os.O_RDWR)
+    try:
+        assert global_excludes_file(None, environ) is None
+        os.write(writer, b"[core]\nexcludesFile = /found\n")
+        assert global_excludes_file(None, environ) is None
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.parametrize("value", ["~", "~/", "~nobody-of-that-name/x"])

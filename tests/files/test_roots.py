@@ -74,6 +74,16 @@ def test_the_identity_of_a_root_changes_when_it_is_replaced(tmp_path: Path) -> N
         root_identity(str(tmp_path / "gone"))
 
 
+def test_a_root_below_a_directory_that_became_a_link_is_another_directory(tmp_path: Path) -> None:
+    (tmp_path / "allowed/project").mkdir(parents=True)
+    (tmp_path / "elsewhere/project").mkdir(parents=True)
+    (tmp_path / "allowed").rename(tmp_path / "moved")
+    (tmp_path / "allowed").symlink_to("elsewhere")
+
+    with pytest.raises(WorkspaceUnavailable, match=r"leads to .*/elsewhere/project by a link"):
+        root_identity(str(tmp_path / "allowed/project"))
+
+
 async def test_a_place_tells_its_repository(git_repository: Path, tmp_path: Path) -> None:
     write(git_repository, "src/a.py")
     commit_all(git_repository)
