@@ -6,6 +6,7 @@ Owns the reading of git's configuration files, without running git (it need not 
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 
 from semindex.files.git import Repository
@@ -76,6 +77,8 @@ def _settings(path: str, home: str | None, budget: Iterator[int]) -> Iterator[tu
         return
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return
             text = os.fsdecode(file.read(_MAX_BYTES)).removeprefix("\ufeff")
     except (OSError, ValueError):
         return

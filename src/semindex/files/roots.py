@@ -37,7 +37,11 @@ def resolve_workspace_root(path: str, *, force: bool = False) -> str:
 
 
 def root_identity(root: str) -> tuple[int, int]:
-    """Return (device, inode) of a workspace's root; blocks. Raises WorkspaceUnavailable if it is no directory now."""
+    """Return (device, inode) of a workspace's root; blocks.
+
+    Raises WorkspaceUnavailable if it is no directory now, or if a link above it leads elsewhere: whether that place may be
+    indexed was never decided.
+    """
     try:
         status = os.lstat(root)
     except OSError as error:
@@ -45,6 +49,10 @@ def root_identity(root: str) -> tuple[int, int]:
         raise WorkspaceUnavailable(f"{root} cannot be read: {reason}; restore it, or release the workspace.") from error
     if not stat.S_ISDIR(status.st_mode):
         raise WorkspaceUnavailable(f"{root} is not a directory any more; restore it, or release the workspace.")
+    if (leads_to := os.path.realpath(root)) != root:
+        raise WorkspaceUnavailable(
+            f"{root} leads to {shown_name(leads_to)} by a link now; register that directory, or restore what was there."
+        )
     return status.st_dev, status.st_ino
 
 
