@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable, table_of
+from semindex.model.chunks import Signature
 from semindex.model.status import FileCounts, FileRecord, FileState
 
 records = st.builds(
@@ -13,6 +14,7 @@ records = st.builds(
     state=st.sampled_from(FileState),
     chunks=st.integers(0, 5),
     reason=st.none() | st.just("a reason"),
+    signature=st.none() | st.builds(Signature, *[st.integers(0, 9)] * 4),
 )
 steps = st.lists(records | st.sampled_from("abcdef"))
 """Records are put, paths are forgotten."""
@@ -33,6 +35,9 @@ def test_counts_failures_and_points_are_those_of_the_records(steps: list[FileRec
         assert table.counts() == FileCounts(**{state.value: states[state] for state in FileState})
         assert table.counts().discovered == len(table) == len(model)
         assert table.chunks == sum(record.chunks for record in model.values())
+        assert table.text_bytes == sum(
+            record.signature.size for record in model.values() if record.chunks and record.signature is not None
+        )
         assert {record.path: record for record in table} == model
         assert sorted(table.paths()) == sorted(model)
         assert dict(table.failures(99)) == {

@@ -1,10 +1,12 @@
 """The ledger in memory, the work queue and the overlay relation, and how they keep up with each other."""
 
+from itertools import pairwise
+
 import pytest
 import trio
 import trio.testing
 
-from semindex.engine.filetable import FileTable
+from semindex.engine.filetable import FILES_PER_STEP, FileTable
 from semindex.engine.index import Index, Outcome
 from semindex.engine.workqueue import Priority
 from semindex.model.chunks import Signature
@@ -130,8 +132,8 @@ def inherited(path: str, file_hash: str = "h1") -> FileRecord:
 async def relation() -> tuple[Index, Index]:
     """A baseline with three files, and an overlay that inherits two of them and has a copy of its own of the third."""
     baseline, overlay = Index(), Index()
-    baseline.start_over(FileTable([indexed("a"), indexed("b"), indexed("c", "h2")]))
-    overlay.start_over(FileTable([inherited("a"), inherited("b"), indexed("c")]))
+    await baseline.start_over(FileTable([indexed("a"), indexed("b"), indexed("c", "h2")]))
+    await overlay.start_over(FileTable([inherited("a"), inherited("b"), indexed("c")]))
     baseline.attach(overlay)
     await overlay.find_shadows()
     return baseline, overlay
@@ -162,10 +164,56 @@ async def test_what_the_overlay_holds_itself_is_looked_at_again_but_was_never_in
 async def test_a_baseline_that_starts_over_puts_in_doubt_what_it_holds_no_more(relation: tuple[Index, Index]) -> None:
     baseline, overlay = relation
     await trio.lowlevel.checkpoint()
-    baseline.start_over(FileTable([indexed("a"), indexed("b", "h9")]))
+    await baseline.start_over(FileTable([indexed("a"), indexed("b", "h9")]))
 
     assert overlay.queue.outstanding() == ["b"]
-    assert overlay.moves == 1
+    assert overlay.moves > 0
+
+
+async def test_a_baseline_that_starts_over_puts_its_overlays_in_doubt_at_once_and_has_them_follow_in_steps() -> None:
+    baseline, overlay = Index(), Index()
+    paths = [f"f{number}" for number in range(5 * FILES_PER_STEP)]
+    await baseline.start_over(FileTable(map(indexed, paths)))
+    await overlay.start_over(FileTable(map(inherited, paths)))
+    baseline.attach(overlay)
+    lengths = list[int]()
+
+    async def look() -> None:
+        while not overlay.moves:
+            await trio.lowlevel.checkpoint()
+        while not overlay.followed.is_set():
+            lengths.append(len(overlay.queue))
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        await baseline.start_over(FileTable())
+
+    # Of two tasks that both only pass checkpoints, one may take two steps while the other takes one.
+    assert all(after - before <= 2 * FILES_PER_STEP for before, after in pairwise([0, *lengths, len(paths)]))
+    assert overlay.queue.outstanding() == paths
+
+
+async def test_an_overlay_has_not_followed_before_a_start_over_that_was_cut_short_is_repeated() -> None:
+    baseline, overlay = Index(), Index()
+    paths = [f"f{number}" for number in range(5 * FILES_PER_STEP)]
+    await baseline.start_over(FileTable(map(indexed, paths)))
+    await overlay.start_over(FileTable(map(inherited, paths)))
+    baseline.attach(overlay)
+    followed = overlay.followed
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(baseline.start_over, FileTable())
+            while not overlay.moves:
+                await trio.lowlevel.checkpoint()
+            scope.cancel()
+    assert not overlay.followed.is_set()
+    awaited = overlay.followed
+
+    await baseline.start_over(FileTable())
+    assert awaited.is_set()
+    assert awaited is overlay.followed is not followed
+    assert overlay.queue.outstanding() == paths
 
 
 async def test_a_detached_overlay_hears_nothing(relation: tuple[Index, Index]) -> None:

@@ -244,6 +244,25 @@ async def test_a_search_takes_into_account_what_the_baseline_did_while_it_waited
             own.open()
 
 
+async def test_a_search_is_not_fresh_before_the_worktree_has_followed_a_baseline_that_started_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench = fruit_bench()
+    with trio.fail_after(PATIENCE):
+        async with bench.process() as process, trio.open_nursery() as nursery:
+            await start_both(process)
+            overlay = process.workspaces[W]
+            overlay.index.followed = trio.Event()
+            assert not (await overlay.search(SearchRequest("banana", fresh_seconds=1))).fresh
+
+            async def search() -> None:
+                assert (await process.found(W, "banana")).answer.fresh
+
+            nursery.start_soon(search)
+            await trio.testing.wait_all_tasks_blocked()
+            overlay.index.followed.set()
+
+
 async def test_edits_of_the_worktree_itself_do_not_make_a_search_start_over(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

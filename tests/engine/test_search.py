@@ -320,8 +320,8 @@ async def test_a_hit_of_the_baseline_counts_only_for_a_file_that_the_overlay_has
     await trio.lowlevel.checkpoint()
     baseline, overlay = Index(), Index()
     names = ["inherited", "own", "waiting", "deleted"]
-    baseline.start_over(FileTable(FileRecord(name, FileState.INDEXED, "h") for name in names))
-    overlay.start_over(
+    await baseline.start_over(FileTable(FileRecord(name, FileState.INDEXED, "h") for name in names))
+    await overlay.start_over(
         FileTable(
             [
                 FileRecord("inherited", FileState.INDEXED, "h", inherited=True),

@@ -16,10 +16,10 @@ from semindex.testing.tree import MemoryTree
 CHUNKING = "extended-1"
 
 
-def indexed(tree: MemoryTree, *paths: str) -> Index:
+async def indexed(tree: MemoryTree, *paths: str) -> Index:
     """Return an index that holds these files as they are."""
     index = Index()
-    index.start_over(FileTable(record(tree, path) for path in paths))
+    await index.start_over(FileTable(record(tree, path) for path in paths))
     return index
 
 
@@ -67,7 +67,7 @@ async def test_a_file_that_may_just_have_changed_goes_first_even_if_it_waits_alr
 
 async def test_only_files_that_differ_are_lined_up() -> None:
     tree = MemoryTree({"same.py": b"x = 1\n", "edited.py": b"x = 1\n", "gone.py": b"x = 1\n", "other.py": b"x = 1\n"})
-    index = indexed(tree, "same.py", "edited.py", "gone.py")
+    index = await indexed(tree, "same.py", "edited.py", "gone.py")
     tree.write("edited.py", "x = 2\n")
     tree.delete("gone.py")
 
@@ -80,7 +80,7 @@ async def test_only_files_that_differ_are_lined_up() -> None:
 
 async def test_a_file_that_became_ignored_leaves_when_it_is_looked_at() -> None:
     tree = MemoryTree({"a.py": b"x = 1\n"})
-    index = indexed(tree, "a.py")
+    index = await indexed(tree, "a.py")
     tree.write(".gitignore", "a.py\n")
 
     await Comparison(tree, index, CHUNKING).of_files(["a.py"])
@@ -90,7 +90,7 @@ async def test_a_file_that_became_ignored_leaves_when_it_is_looked_at() -> None:
 
 async def test_nothing_is_concluded_from_a_directory_that_cannot_be_read() -> None:
     tree = MemoryTree({"a/file.py": b"x = 1\n"})
-    index = indexed(tree, "a/file.py")
+    index = await indexed(tree, "a/file.py")
     tree.unreadable["a"] = "Permission denied."
 
     await Comparison(tree, index, CHUNKING).of_files(["a/file.py"])
@@ -101,7 +101,7 @@ async def test_nothing_is_concluded_from_a_directory_that_cannot_be_read() -> No
 
 async def test_nothing_is_concluded_from_a_root_that_is_gone() -> None:
     tree = MemoryTree({"a.py": b"x = 1\n"})
-    index = indexed(tree, "a.py")
+    index = await indexed(tree, "a.py")
     tree.missing = True
 
     with pytest.raises(WorkspaceUnavailable):
@@ -112,7 +112,7 @@ async def test_nothing_is_concluded_from_a_root_that_is_gone() -> None:
 async def test_a_file_that_failed_is_tried_again_when_something_happens_to_it() -> None:
     tree = MemoryTree({"a.py": b"x = 1\n"})
     index = Index()
-    index.start_over(FileTable([record(tree, "a.py", FileState.FAILED)]))
+    await index.start_over(FileTable([record(tree, "a.py", FileState.FAILED)]))
     comparison = Comparison(tree, index, CHUNKING)
 
     await comparison.of_tree(Priority.EDIT, retry_failed=False)
@@ -142,7 +142,7 @@ async def test_what_was_seen_earlier_never_overrules_what_was_seen_later(
 
 async def test_a_file_that_comes_back_while_it_leaves_is_worked_on_again() -> None:
     tree = MemoryTree({"a.py": b"x = 1\n"})
-    index = indexed(tree, "a.py")
+    index = await indexed(tree, "a.py")
     comparison = Comparison(tree, index, CHUNKING)
     tree.delete("a.py")
     await comparison.of_files(["a.py"])

@@ -60,6 +60,10 @@ class Answerer:
         """Let the index take in what is on disk now; return whether it has, and from which move of the baseline on."""
         with trio.move_on_at(deadline):
             await self.sweeper.request()
+            while not self.index.followed.is_set():
+                # The baseline has started over: what was compared with it has to be compared again.
+                await self.index.followed.wait()
+                await self.sweeper.request()
             queue, moves = self.index.queue, self.index.moves
             return await queue.settled(queue.outstanding()), moves
         return False, self.index.moves

@@ -23,6 +23,8 @@ class FileTable:
         self._failed: dict[str, str] = {}
         self.chunks = 0
         """Points that the records say are stored."""
+        self.text_bytes = 0
+        """Bytes of text that they hold, about: the sizes of their files."""
         for record in records:
             self.put(record)
 
@@ -49,6 +51,7 @@ class FileTable:
         self._records[record.path] = record
         self._states[record.state] += 1
         self.chunks += record.chunks
+        self.text_bytes += _text_bytes(record)
         if record.state is FileState.FAILED:
             self._failed[record.path] = record.reason or "unknown"
 
@@ -59,6 +62,7 @@ class FileTable:
             return
         self._states[record.state] -= 1
         self.chunks -= record.chunks
+        self.text_bytes -= _text_bytes(record)
         self._failed.pop(path, None)
 
     def counts(self) -> FileCounts:
@@ -73,6 +77,10 @@ class FileTable:
     def failures(self, limit: int) -> tuple[tuple[str, str], ...]:
         """Return the first failed files with their reasons."""
         return tuple(islice(self._failed.items(), limit))
+
+
+def _text_bytes(record: FileRecord) -> int:
+    return record.signature.size if record.chunks and record.signature else 0
 
 
 async def table_of(records: Iterable[FileRecord]) -> FileTable:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import trio
 from attrs import define, evolve, field, frozen
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
@@ -51,6 +52,8 @@ class Index:
     """In an overlay: files of the baseline that it does not inherit, as far as that has been looked at."""
     moves: int = 0
     """How often the baseline changed under a file that this overlay may have inherited."""
+    followed: trio.Event = field(init=False, factory=trio.Event)
+    """Every change of the baseline up to now was followed; a new event takes its place when the baseline starts over."""
     embedded_chunks: int = 0
     reused_chunks: int = 0
     is_doubted: bool = False
@@ -62,18 +65,31 @@ class Index:
 
     def __attrs_post_init__(self) -> None:
         self.queue = self._new_queue()
+        self.followed.set()
 
-    def start_over(self, table: FileTable) -> None:
-        """Begin with these records and nothing outstanding; overlays look again at what they inherited."""
+    async def start_over(self, table: FileTable) -> None:
+        """Begin with these records and nothing outstanding; overlays look again at what they inherited.
+
+        The records are replaced in one step, in which every overlay is put in doubt as a whole. They may be many, so that
+        its files follow in steps, and until they have, no answer from it counts as fresh.
+        """
+        await trio.lowlevel.checkpoint()
         self.table = table
         self.queue.close()
         self.queue = self._new_queue()
         self._queued.clear()
         self.verdicts = {}
-        for overlay in self.overlays:
-            for record in overlay.table:
+        overlays = list(self.overlays)
+        for overlay in overlays:
+            overlay.moves += 1
+            if overlay.followed.is_set():
+                overlay.followed = trio.Event()
+        for overlay in overlays:
+            followed = overlay.followed
+            async for record in paced(list(overlay.table), FILES_PER_STEP):
                 if record.inherited and record.file_hash != self.hash_of(record.path):
                     overlay.follow_baseline(record.path)
+            followed.set()
 
     def counts(self) -> FileCounts:
         """Return how many files are in each state; whatever is outstanding is pending, whatever is known of it."""
@@ -184,14 +200,11 @@ class Index:
             if current is not None and current.state is FileState.INDEXED:
                 self.take_over([evolve(current, chunking="")])
 
-    def text_bytes(self) -> int:
-        """Return about how many bytes of text the points hold: the sizes of their files."""
-        return sum(record.signature.size for record in self.table if record.chunks and record.signature)
-
     def attach(self, overlay: "Index") -> None:
         """Tell an overlay of every change from now on."""
         overlay.baseline = self
         overlay.shadowed.clear()
+        overlay.followed.set()
         self.overlays.append(overlay)
 
     async def find_shadows(self) -> None:

@@ -19,9 +19,10 @@ from semindex.engine.collection import CollectionKeeper, purge_collection
 from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
 from semindex.engine.durability import keep_durable
 from semindex.engine.explaining import explain
-from semindex.engine.filetable import table_of
+from semindex.engine.filetable import FILES_PER_STEP, table_of
 from semindex.engine.index import Index
 from semindex.engine.indexer import Indexer, Tools
+from semindex.engine.pacing import paced
 from semindex.engine.remembering import remember_if_forgotten
 from semindex.engine.revision import Revision
 from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
@@ -135,7 +136,7 @@ class Workspace:
 
     def stored_bytes(self) -> int:
         """Return about how many bytes are stored for the workspace: its texts and its vectors."""
-        return self.index.text_bytes() + self.index.table.chunks * 4 * self._tools.scheduler.profile.dimension
+        return self.index.table.text_bytes + self.index.table.chunks * 4 * self._tools.scheduler.profile.dimension
 
     async def settled(self) -> WorkspaceStatus:
         """Wait until the index is complete or cannot be completed now, or the workspace is closed."""
@@ -272,8 +273,9 @@ class Workspace:
             # Nothing is stored, so that only records without points of their own still mean anything.
             await self._tools.ledger.apply([], [record.path for record in table if not record.inherited])
             table = await table_of([record for record in table if record.inherited])
-        self.index.start_over(table)
-        self.index.take_over(opened.repairs)
+        async for record in paced(opened.repairs, FILES_PER_STEP):
+            table.put(record)
+        await self.index.start_over(table)
         if self.index.is_doubted:
             await self.index.doubt_everything()
         if self.baseline is not None:
