@@ -179,6 +179,26 @@ async def test_a_purge_deletes_our_collection_and_its_ledger() -> None:
     await purge_collection(store, ledger, NAME, "mine")
 
 
+async def test_a_purge_finishes_a_deletion_that_was_cut_short_and_left_no_collection_that_is_seen() -> None:
+    remains = {NAME}
+
+    class HalfDropped(MemoryVectorStore):
+        """Holds what kill -9 leaves in the middle of a deletion: files under no name that is listed or described."""
+
+        async def drop(self, collection: str) -> bool:
+            await trio.lowlevel.checkpoint()
+            was_there = collection in remains
+            remains.discard(collection)
+            return was_there
+
+    store = HalfDropped()
+    assert await store.describe(NAME) is None
+
+    await purge_collection(store, MemoryLedger(), NAME, "mine")
+
+    assert not remains
+
+
 async def test_a_purge_whose_collection_stays_is_an_error_and_keeps_the_ledger() -> None:
     class Undead(MemoryVectorStore):
         async def drop(self, collection: str) -> bool:

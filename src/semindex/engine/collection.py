@@ -171,7 +171,8 @@ async def purge_collection(store: VectorStore, ledger: Ledger, name: str, cell_i
     info = await store.describe(name)
     if info is not None and is_foreign(info, cell_id):
         logger.warning("collection %s was not made by this cell and is left as it is", name)
-    elif info is not None:
+    else:
+        # Also where there seems to be nothing: a deletion that kill -9 cut short left files that only another one finds.
         await store.drop(name)
         if await store.describe(name) is not None:
             raise StoreUnavailable(f"The collection {name} is still there after its deletion.")
