@@ -1,9 +1,10 @@
 """The pipeline from a marked path to its settled outcome, on twins."""
 
+import pytest
 import trio
 import trio.testing
 
-from semindex.model.errors import ChunkingFailed, EmbedderRejected, StoreRejected
+from semindex.model.errors import ChunkingFailed, EmbedderRejected, EmbedderUnavailable, SemindexError, StoreRejected
 from semindex.model.status import State
 from semindex.testing.audit import differences
 from semindex.testing.bench import Bench, words
@@ -198,3 +199,56 @@ async def test_a_file_that_was_only_touched_is_read_once_and_costs_nothing_else(
 
             assert [call.args[1] for call in recorder.of("pool.chunk")] == [["file0.py"]]
             assert not recorder.of("store.upsert") + recorder.of("store.delete_files")
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("pool.chunk", ChunkingFailed("No worker stays alive.")),
+        ("embedder.embed", EmbedderUnavailable("The embedder does not answer.")),
+    ],
+    ids=["chunker", "embedder"],
+)
+async def test_what_a_file_waits_for_is_told_although_others_are_stored(
+    call: str, error: SemindexError, autojump_clock: trio.testing.MockClock
+) -> None:
+    bench, failing = Bench(), Failing(call, error)
+    tree = bench.tree(ROOT, **many(3))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(failing) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            failing.times = 99
+            tree.write("file0.py", words("changed"))
+            await workspace.sweep()
+            while workspace.status().last_error is None:
+                await workspace.changes.beyond(workspace.changes.value)
+            tree.delete("file1.py")  # is stored without a chunker and an embedder
+            await workspace.sweep()
+            while (status := workspace.status()).files.discovered > 2:
+                await workspace.changes.beyond(workspace.changes.value)
+            assert (status.last_error, status.message) == (str(error), f"{error} Trying again.")
+
+            failing.times = 0
+            assert (await workspace.settled()).last_error is None
+
+
+async def test_nothing_is_waited_for_any_more_once_the_file_that_waited_is_gone(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bench, failing = Bench(), Failing("embedder.embed", EmbedderUnavailable("The embedder does not answer."))
+    tree = bench.tree(ROOT, **many(3))
+    with trio.fail_after(PATIENCE):
+        async with bench.process(failing) as process:
+            workspace = await process.start(ROOT)
+            await workspace.settled()
+            failing.times = 99
+            tree.write("file0.py", words("changed"))
+            await workspace.sweep()
+            while workspace.status().last_error is None:
+                await workspace.changes.beyond(workspace.changes.value)
+            tree.delete("file0.py")
+            await workspace.sweep()
+            await workspace.settled()
+            await trio.testing.wait_all_tasks_blocked()
+            assert workspace.status().last_error is None

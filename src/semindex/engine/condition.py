@@ -40,6 +40,15 @@ class Phase(Enum):
     READY = auto()
 
 
+class Dependency(Enum):
+    """What work may have to wait for."""
+
+    CHUNKER = auto()
+    EMBEDDER = auto()
+    STORAGE = auto()
+    """The vector store and the ledger."""
+
+
 class Condition:
     """The facts; whoever changes one touches ``changes``."""
 
@@ -51,8 +60,8 @@ class Condition:
         """Why the workspace does not work now."""
         self.change: str | None = None
         """What was configured anew, and is being carried out."""
-        self.trouble: str | None = None
-        """Which dependency work is waiting for."""
+        self.troubles: dict[Dependency, str] = {}
+        """What work is waiting for, the oldest first."""
         self.watch_trouble: str | None = None
         """Why changes of the tree are not heard of at once."""
         self.verdict: str | None = None
@@ -77,12 +86,28 @@ class Condition:
         self.error = None
         self.touch()
 
-    def report(self, trouble: str | None) -> None:
-        """Take note of a dependency in trouble, or of progress."""
-        if trouble is not None and trouble != self.trouble:
+    def begin(self, *, is_built: bool, change: str | None) -> None:
+        """Take note that the index is open, whether it was once whole, and what was configured anew since."""
+        self.is_built, self.change, self.error = is_built, change, None
+        self.troubles.clear()
+        self.enter(Phase.INDEXING)
+
+    def report(self, dependency: Dependency, trouble: str | None) -> None:
+        """Take note that a dependency is in trouble, or that it works."""
+        if trouble == self.troubles.get(dependency):
+            return
+        if trouble is None:
+            del self.troubles[dependency]
+        else:
             logger.warning("the indexing is held up: %s", trouble)
-        self.trouble = trouble
+            self.troubles[dependency] = trouble
         self.touch()
+
+    def rest(self) -> None:
+        """Take note that nothing is outstanding, so that nothing is waited for: what works may not have been asked again."""
+        if self.troubles:
+            self.troubles.clear()
+            self.touch()
 
     def report_watch(self, watch_trouble: str | None) -> None:
         """Take note of why the tree cannot be watched, or of the end of that."""
@@ -111,7 +136,11 @@ class Condition:
     @property
     def worst(self) -> str | None:
         """Return what people should know first of all that is wrong."""
-        return self._failure or self.trouble or self.watch_trouble
+        return self._failure or self._trouble or self.watch_trouble
+
+    @property
+    def _trouble(self) -> str | None:
+        return next(iter(self.troubles.values()), None)
 
     @property
     def _failure(self) -> str | None:
@@ -149,8 +178,8 @@ class Condition:
                 return "Waiting for the primary worktree index to become available."
             case State.INDEXED:
                 return "Index up-to-date."
-            case State.INDEXING if self.trouble:
-                return f"{self.trouble} Trying again."
+            case State.INDEXING if self._trouble:
+                return f"{self._trouble} Trying again."
             case State.INDEXING:
                 return " ".join(filter(None, (self.change, _progress(queue))))
 

@@ -13,6 +13,7 @@ import numpy as np
 import trio
 from attrs import evolve, field, frozen
 
+from semindex.engine.condition import Condition, Dependency
 from semindex.engine.index import NO_VECTORS, Index, Outcome
 from semindex.engine.pacing import paced
 from semindex.engine.scheduler import EmbeddingScheduler
@@ -68,22 +69,22 @@ class Indexer:
         profile: ChunkingProfile,
         index: Index,
         tools: Tools,
+        condition: Condition,
         *,
         prepare: Callable[[], Awaitable[None]],
-        report: Callable[[str | None], None],
     ) -> None:
         """Make an indexer.
 
-        ``prepare`` is awaited before the first write (an overlay's collection is made then); ``report`` is called with
-        one sentence when a dependency is in trouble, with None when it has recovered, and after every commit.
+        ``condition`` is told of every dependency in trouble, of the end of that, and of progress; ``prepare`` is awaited
+        before the first write (an overlay's collection is made then).
         """
         self._root = root
         self._collection = collection
         self._profile = profile
         self._index = index
         self._tools = tools
+        self._condition = condition
         self._prepare = prepare
-        self._report = report
 
     async def run(self) -> None:
         """Work until the queue is closed and everything taken from it is settled."""
@@ -99,21 +100,18 @@ class Indexer:
         with outcomes:
             pause = FIRST_PAUSE
             while (taken := await self._index.queue.take(FILES_PER_GROUP, lanes)).paths:
-                left, trouble = await self._work_on(taken, outcomes)
-                if trouble is None:
+                left = await self._work_on(taken, outcomes)
+                if not left:
                     pause = FIRST_PAUSE
                     continue
                 for path in left:
                     self._index.queue.give_back(path)
-                self._report(trouble)
                 with trio.move_on_after(pause):
                     await self._index.queue.closed()
                 pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _work_on(
-        self, taken: Taken, outcomes: trio.MemorySendChannel[Outcome]
-    ) -> tuple[Sequence[str], str | None]:
-        """Bring a group of files as far as their outcomes; return the paths to be tried again, and why."""
+    async def _work_on(self, taken: Taken, outcomes: trio.MemorySendChannel[Outcome]) -> Sequence[str]:
+        """Bring a group of files as far as their outcomes; return the paths to be tried again, after having told why."""
         # Verdicts come and go whenever this waits: which way each path goes is decided once, here.
         leaving = [self._leave(path) for path in taken.paths if path in self._index.verdicts]
         paths = [path for path in taken.paths if path not in self._index.verdicts]
@@ -123,7 +121,8 @@ class Indexer:
             async with self._tools.turns.chunking.turn(taken.priority):
                 results = await self._chunk(paths) if paths else []
         except ChunkingFailed as error:
-            return paths, str(error)
+            self._condition.report(Dependency.CHUNKER, str(error))
+            return paths
         files: list[ChunkedFile] = []
         for result in results:
             match result:
@@ -143,12 +142,13 @@ class Indexer:
         results = await self._tools.pool.chunk(self._root, paths, self._profile, known)
         if len(results) != len(paths):
             raise ChunkingFailed(f"The chunker gave {len(results)} results for {len(paths)} files.")
+        self._condition.report(Dependency.CHUNKER, None)
         return results
 
     async def _embed(
         self, files: Sequence[ChunkedFile], priority: Priority, outcomes: trio.MemorySendChannel[Outcome]
-    ) -> tuple[Sequence[str], str | None]:
-        """Embed chunked files; return the paths of those for which the embedder is not available, and why."""
+    ) -> Sequence[str]:
+        """Embed chunked files; return the paths of those for which the embedder is not available."""
         chunked = [
             (file, [(chunk, text) async for chunk in paced(file.chunks) if (text := chunk.text.strip())])
             for file in files
@@ -157,20 +157,22 @@ class Indexer:
         embedded = await self._tools.scheduler.embed_documents(texts, priority)
         self._index.embedded_chunks += embedded.sent
         self._index.reused_chunks += len(embedded.vectors) - embedded.sent
-        left, trouble, first = list[str](), None, 0
+        left, first = list[str](), 0
         for file, chunks in chunked:
             span = range(first, first + len(chunks))
             first += len(chunks)
             error = next((embedded.errors[index] for index in span if index in embedded.errors), None)
             if isinstance(error, EmbedderUnavailable):
                 left.append(file.path)
-                trouble = str(error)
+                self._condition.report(Dependency.EMBEDDER, str(error))
             elif error is not None:
                 await outcomes.send(self._rejected(file, error))
             else:
                 vectors = [embedded.vectors[index] for index in span]
                 await outcomes.send(await self._stored(file, [chunk for chunk, _ in chunks], vectors))
-        return left, trouble
+        if embedded.sent and not left:
+            self._condition.report(Dependency.EMBEDDER, None)
+        return left
 
     def _leave(self, path: str) -> Outcome:
         reason = self._index.verdicts[path]
@@ -244,7 +246,7 @@ class Indexer:
                 async with self._tools.turns.storing.turn(priority):
                     await self._write(batch)
             except (StoreUnavailable, StateUnwritable) as error:
-                self._report(str(error))
+                self._condition.report(Dependency.STORAGE, str(error))
                 await trio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             except CollectionMissing:
@@ -256,7 +258,8 @@ class Indexer:
                 break
         for outcome in batch:
             self._index.finish(outcome)
-        self._report(None)
+        self._condition.report(Dependency.STORAGE, None)
+        self._condition.touch()
 
     async def _isolate(self, batch: Sequence[Outcome], error: StoreRejected) -> None:
         """Find the outcome that the store refuses; it alone is reported, and its path stays dirty."""

@@ -250,10 +250,8 @@ class Workspace:
                 await self._keeper.close()
 
     def _indexer(self) -> Indexer:
-        prepare, report = self._keeper.ensure, self._condition.report
-        return Indexer(
-            self.root, self._keeper.name, self._chunking, self.index, self._tools, prepare=prepare, report=report
-        )
+        keeper, index, tools = self._keeper, self.index, self._tools
+        return Indexer(self.root, keeper.name, self._chunking, index, tools, self._condition, prepare=keeper.ensure)
 
     async def _open(self) -> None:
         self._condition.enter(Phase.OPENING)
@@ -281,10 +279,8 @@ class Workspace:
         if self.baseline is not None:
             self.baseline.index.attach(self.index)
             await self.index.find_shadows()
-        self._condition.is_built = opened.is_complete and self.baseline is None
-        self._condition.change = opened.change
-        self._condition.error, self._first_sweep = None, trio.Event()
-        self._condition.enter(Phase.INDEXING)
+        self._first_sweep = trio.Event()
+        self._condition.begin(is_built=opened.is_complete and self.baseline is None, change=opened.change)
 
     async def _sweep(self, full: bool) -> None:
         is_first = not self._first_sweep.is_set()
@@ -305,6 +301,7 @@ class Workspace:
         await self._first_sweep.wait()
         while True:
             await self.index.queue.idle()
+            self._condition.rest()
             marks = self.index.queue.marks
             if not self._condition.is_built:
                 self._condition.judge(build_verdict(self.index.table))
