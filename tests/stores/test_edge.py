@@ -4,12 +4,14 @@ import importlib.metadata
 import logging
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +25,9 @@ from semindex.model.errors import ConfigurationError, StoreRejected, StoreUnavai
 from semindex.model.ids import point_id
 from semindex.model.points import Hit
 from semindex.ports import VectorStore
-from semindex.stores import edge, edge_optimizer
+from semindex.stores import edge_files, edge_optimizer
 from semindex.stores.edge import EdgeVectorStore, open_edge_store
-from semindex.stores.edge_protocol import Settings
+from semindex.stores.edge_connection import worker_command
 from semindex.stores.memory import MemoryVectorStore
 from tests.stores.conformance import WS, VectorStoreConformance, paths, payload, points, put, vectors
 
@@ -49,6 +51,11 @@ async def opened(directory: Path, *, call_deadline: float = 30) -> AsyncIterator
 
 def files(directory: Path, pattern: str) -> set[Path]:
     return set(directory.glob(pattern))
+
+
+def names_below(directory: Path) -> set[str]:
+    """Return what lies beside each other, but for the copies of empty collections."""
+    return {entry.name for entry in directory.iterdir() if not entry.name.startswith("blank.")}
 
 
 async def worker_of(store: EdgeVectorStore) -> int:
@@ -256,7 +263,30 @@ async def test_a_call_that_meets_the_damage_says_where_it_went(directory: Path) 
             await paths(store)
 
 
-async def test_dead_points_are_cleaned_up_while_calls_wait(directory: Path) -> None:
+@pytest.fixture
+def always_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every collection is worth optimising."""
+    monkeypatch.setattr(edge_optimizer, "worth_optimizing", lambda **_: True)
+
+
+@pytest.fixture
+def endless(directory: Path, monkeypatch: pytest.MonkeyPatch, always_worth: None) -> Callable[[], Awaitable[None]]:
+    """An optimisation begins and never ends; wait until it is under way, its copy made."""
+    pipe = directory.with_name("under way")
+    os.mkfifo(pipe)
+    forever = f"import time; open({str(pipe)!r}, 'w').close(); time.sleep(1000)"
+
+    def replaced(mode: str, *arguments: Any) -> list[str]:
+        return [sys.executable, "-c", forever] if mode == "optimize" else worker_command(mode, *arguments)
+
+    async def under_way() -> None:
+        await trio.to_thread.run_sync(pipe.read_bytes, abandon_on_cancel=True)
+
+    monkeypatch.setattr(edge_optimizer, "worker_command", replaced)
+    return under_way
+
+
+async def test_dead_points_are_cleaned_up_while_searches_go_on(directory: Path) -> None:
     async with opened(directory) as store:
         await store.create(WS, 2)
         kept = await put_many(store, 1500, "kept.py")
@@ -268,7 +298,6 @@ async def test_dead_points_are_cleaned_up_while_calls_wait(directory: Path) -> N
         async def use() -> None:
             while running:
                 assert await points(store) == 1500
-                await store.write_metadata(WS, {"a": 1})
 
         async with trio.open_nursery() as nursery:
             for _ in range(3):
@@ -278,29 +307,65 @@ async def test_dead_points_are_cleaned_up_while_calls_wait(directory: Path) -> N
 
         assert files(directory / WS, "segments/*") != segments
         assert len(await store.fetch_vectors(WS, kept)) == 1500
-        assert store.health.restarts == 0
+        await put(store, "new.py", [1, 0])
+        assert await points(store) == 1501
+    assert names_below(directory) == {WS}
+    async with opened(directory) as store:
+        assert await points(store) == 1501
 
 
-async def test_a_small_collection_is_not_optimised(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    optimised: list[str] = []
-
-    async def note(_: Settings, collection: str) -> None:
-        await trio.lowlevel.checkpoint()
-        optimised.append(collection)
-
-    monkeypatch.setattr(edge, "run_optimizer", note)
+async def test_a_small_collection_is_not_optimised(directory: Path) -> None:
     async with opened(directory) as store:
         await store.create(WS, 2)
         await put_many(store, 500)
+        segments = files(directory / WS, "segments/*")
         await store.optimize(WS)
 
-    assert optimised == []
+        assert files(directory / WS, "segments/*") == segments
 
 
-async def test_giving_up_an_optimisation_leaves_the_collection_as_it_was(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+async def test_searches_do_not_wait_for_an_optimisation(
+    directory: Path, endless: Callable[[], Awaitable[None]]
 ) -> None:
-    monkeypatch.setattr(edge, "worth_optimizing", lambda **_: True)
+    async with opened(directory) as store, trio.open_nursery() as nursery:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+        nursery.start_soon(store.optimize, WS)
+        await endless()
+
+        assert await paths(store) == ["a.py"]
+        assert await points(store) == 1
+        nursery.cancel_scope.cancel()
+    assert names_below(directory) == {WS}
+
+
+@pytest.mark.parametrize("write", ["upsert", "delete", "metadata", "drop"])
+async def test_a_write_ends_an_optimisation_and_is_in_the_collection(
+    directory: Path, endless: Callable[[], Awaitable[None]], write: str
+) -> None:
+    async with opened(directory) as store, trio.open_nursery() as nursery:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+        nursery.start_soon(store.optimize, WS)
+        await endless()
+
+        if write == "upsert":
+            await put(store, "b.py", [1, 0])
+            assert sorted(await paths(store)) == ["a.py", "b.py"]
+        elif write == "delete":
+            await store.delete_files(WS, ["a.py"])
+            assert await paths(store) == []
+        elif write == "metadata":
+            await store.write_metadata(WS, {"a": 1})
+            info = await store.describe(WS)
+            assert info is not None
+            assert info.metadata == {"a": 1, "type": "metadata"}
+        else:
+            await store.drop(WS)
+        assert names_below(directory) == (set() if write == "drop" else {WS})
+
+
+async def test_giving_up_an_optimisation_leaves_the_collection_as_it_was(directory: Path, always_worth: None) -> None:
     async with opened(directory) as store:
         await store.create(WS, 2)
         ids = await put_many(store, 3000)
@@ -313,19 +378,74 @@ async def test_giving_up_an_optimisation_leaves_the_collection_as_it_was(
         assert len(await store.fetch_vectors(WS, ids)) == 3000
 
 
+@pytest.mark.parametrize("mode", ["copy", "optimize"])
 async def test_an_optimiser_that_fails_says_why_and_the_collection_goes_on(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch, always_worth: None, mode: str
 ) -> None:
-    monkeypatch.setattr(edge, "worth_optimizing", lambda **_: True)
+    failing = [sys.executable, "-c", "exit('boom')"]
+    monkeypatch.setattr(
+        edge_optimizer, "worker_command", lambda m, *rest: failing if m == mode else worker_command(m, *rest)
+    )
     async with opened(directory) as store:
         await store.create(WS, 2)
         await put(store, "a.py", [1, 0])
-        monkeypatch.setattr(edge_optimizer, "worker_command", lambda *_: [sys.executable, "-c", "exit('boom')"])
 
         with pytest.raises(StoreUnavailable, match="could not be optimised: boom"):
             await store.optimize(WS)
 
         assert await paths(store) == ["a.py"]
+        assert names_below(directory) == {WS}
+
+
+async def test_a_copy_that_lacks_points_takes_no_place(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, always_worth: None
+) -> None:
+    lossy = [sys.executable, "-c", "print(0, end='')"]
+    monkeypatch.setattr(
+        edge_optimizer,
+        "worker_command",
+        lambda mode, *rest: lossy if mode == "optimize" else worker_command(mode, *rest),
+    )
+    async with opened(directory) as store:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+
+        with pytest.raises(StoreUnavailable, match="holds 0 points instead of 1"):
+            await store.optimize(WS)
+
+        assert await paths(store) == ["a.py"]
+
+
+def cut_before_the_copy_was_whole(collection: Path, copied: Path) -> None:
+    record = edge_files.read_record(copied)
+    assert record is not None
+    edge_files.write_record(copied, record._replace(ready=False))
+
+
+def cut_between_the_renames(collection: Path, copied: Path) -> None:
+    collection.rename(collection.with_name(WS + ".dropped"))
+
+
+def cut_before_the_renames(collection: Path, copied: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize("cut", [cut_before_the_copy_was_whole, cut_before_the_renames, cut_between_the_renames])
+async def test_whenever_an_optimisation_is_killed_the_next_start_has_the_collection(
+    directory: Path, cut: Callable[[Path, Path], None]
+) -> None:
+    async with opened(directory) as store:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+    copied = directory / f"{WS}.optimised"
+    shutil.copytree(directory / WS, copied)
+    cut(directory / WS, copied)
+
+    async with opened(directory) as store:
+        assert await paths(store) == ["a.py"]
+        assert not copied.exists()
+        await store.drop(WS)
+    assert names_below(directory) == set()
 
 
 async def test_modules_of_the_directory_that_semindex_is_started_in_are_not_imported(

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 RECORD_NAME = "semindex.json"
 
+REPLACEMENT = ".optimised"
+
 SYNCS_AT_ONCE = 4
 
 LAYOUT = 1
@@ -74,7 +76,7 @@ def begin(directory: Path, record: Record) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy what a directory holds, all but its record, into one that has been begun, and make that durable."""
+    """Copy what a directory holds, all but its record, into one that has been begun."""
     shutil.copytree(
         source,
         target,
@@ -82,9 +84,13 @@ def copy(source: Path, target: Path) -> None:
         copy_function=_copy_file,
         dirs_exist_ok=True,
     )
+
+
+def make_durable(directory: Path) -> None:
+    """Make a directory with all that is in it durable against a power failure."""
     # Side by side the calls share one commit of the file system's journal.
     with ThreadPoolExecutor(SYNCS_AT_ONCE) as threads:
-        for _ in threads.map(_sync, _all_below(target)):
+        for _ in threads.map(_sync, _all_below(directory)):
             pass
 
 
@@ -122,12 +128,40 @@ def set_aside(directory: Path) -> Path:
     return aside
 
 
+def replacement(directory: Path) -> Path:
+    """Return where the copy of a collection lies that is to take its place; its record is ready once it may."""
+    return directory.with_name(directory.name + REPLACEMENT)
+
+
+def replace(directory: Path) -> None:
+    """Let the copy of a collection take its place. Cut short, :func:`recover` does the rest."""
+    doomed = _doomed(directory)
+    if exists(doomed):
+        shutil.rmtree(doomed)
+    directory.rename(doomed)
+    replacement(directory).rename(directory)
+    _sync(directory.parent)
+    shutil.rmtree(doomed)
+
+
+def recover(root: Path) -> None:
+    """Settle what an earlier process left of copies: one that was just taking its place takes it, any other goes."""
+    for copied in root.glob("*" + REPLACEMENT):
+        directory = copied.with_name(copied.name.removesuffix(REPLACEMENT))
+        record = read_record(copied)
+        if record is not None and record.ready and not exists(directory) and exists(_doomed(directory)):
+            copied.rename(directory)
+            _sync(root)
+        else:
+            discard(copied)
+
+
 def discard(directory: Path) -> bool:
     """Delete a directory; return whether there was one, or what a deletion that was cut short left of one.
 
     It loses its name first, so that no later start takes the rest of it for a collection.
     """
-    doomed = directory.with_name(directory.name + ".dropped")
+    doomed = _doomed(directory)
     existed = exists(doomed)
     if existed:
         shutil.rmtree(doomed)
@@ -137,6 +171,10 @@ def discard(directory: Path) -> bool:
         _sync(directory.parent)
         shutil.rmtree(doomed)
     return existed
+
+
+def _doomed(directory: Path) -> Path:
+    return directory.with_name(directory.name + ".dropped")
 
 
 def names(root: Path) -> list[str]:

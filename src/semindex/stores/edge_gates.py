@@ -1,4 +1,4 @@
-"""Who may use a collection of the embedded store: many calls at once, or one optimiser alone."""
+"""Who may use a collection of the embedded store: many calls at once, or one alone that copies or replaces it."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ class Gates:
             while (opened := self._shut.get(collection)) is not None:
                 await opened.wait()
         if waiting.cancelled_caught:
-            raise StoreUnavailable("The embedded vector store is still optimising this collection; try again.")
+            raise StoreUnavailable("The embedded vector store is busy with this collection; try again.")
         self._inside[collection] += 1
         try:
             yield

@@ -1,11 +1,21 @@
-"""When the search structures of a collection of the embedded store are built, and the process that does it."""
+"""When the search structures of a collection of the embedded store are built, and how: on a copy, in a process of its own.
 
-import subprocess
+Building takes a minute for 100,000 points, in which the engine lets nobody in. So a copy is built, which then takes the
+place of the collection; that is left alone only for as long as copying takes, and again for changing places. A write makes
+the copy worthless, so it ends the attempt; the next one comes after a pause that doubles.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
 
 import trio
+from attrs import field, frozen
 
 from semindex.model.errors import StoreUnavailable
+from semindex.shielding import shielded
 from semindex.stores.edge_connection import open_lifeline, worker_command
+from semindex.stores.edge_gates import Gates
 from semindex.stores.edge_protocol import Settings
 
 LARGE_VECTORS = 64 * 1024 * 1024
@@ -23,6 +33,12 @@ DEAD_POINTS = 1_000
 OPTIMIZE_DEADLINE = 1800.0
 """Seconds; 100,000 points of dimension 384 took 96 on two busy cores."""
 
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 1800.0
+"""Seconds without a write before the next attempt, once one failed or was given up; doubling from the first to the longest."""
+
+ABANDON_GRACE = 10.0
+"""Seconds for deleting a copy that is not needed."""
+
 
 def worth_optimizing(points: int, indexed: int, removed: int, dimension: int) -> bool:
     """Say whether a collection is large and mostly not in a graph, or holds too many dead points.
@@ -35,20 +51,79 @@ def worth_optimizing(points: int, indexed: int, removed: int, dimension: int) ->
     return large and points - max(indexed - removed, 0) > STALE_SHARE * points
 
 
-async def run_optimizer(settings: Settings, collection: str) -> None:
-    """Build the search structures of a collection that is closed. Cancelling ends the process; nothing is lost by it.
+class Optimizer:
+    """Optimises copies of collections, one at a time: searches go on meanwhile, and whoever writes has it given up."""
 
-    Raises StoreUnavailable.
-    """
+    def __init__(self, settings: Settings, gates: Gates, call: Callable[[str, str], Awaitable[Any]]) -> None:
+        """``call`` makes a call of the worker, given an operation and a collection."""
+        self._settings = settings
+        self._gates = gates
+        self._call = call
+        self._turn = trio.Lock()
+        self._attempts: dict[str, _Attempt] = {}
+        self._pauses: dict[str, float] = {}
+
+    async def optimize(self, collection: str) -> None:
+        """Optimise a collection if it is worth it and nobody writes to it meanwhile. Raises StoreUnavailable."""
+        if collection in self._attempts:
+            return
+        attempt = self._attempts[collection] = _Attempt()
+        try:
+            with attempt.scope:
+                await trio.sleep(self._pauses.get(collection, 0.0))
+                await self._attempt(collection)
+        finally:
+            del self._attempts[collection]
+            attempt.over.set()
+
+    async def give_way(self, collection: str) -> None:
+        """Have an attempt to optimise this collection given up, and wait until nothing is left of it."""
+        if (attempt := self._attempts.get(collection)) is not None:
+            attempt.scope.cancel(reason="the collection is written to")
+            await attempt.over.wait()
+
+    async def _attempt(self, collection: str) -> None:
+        async with self._turn:
+            async with self._gates.shared(collection):
+                gauge = await self._call("gauge", collection)
+            if worth_optimizing(**gauge):
+                self._pauses[collection] = min(2 * self._pauses.get(collection, FIRST_PAUSE / 2), LONGEST_PAUSE)
+                async with AsyncExitStack() as afterwards:
+                    afterwards.push_async_callback(self._abandon, collection)
+                    await self._on_a_copy(collection, gauge["points"])
+            self._pauses.pop(collection, None)
+
+    async def _on_a_copy(self, collection: str, points: int) -> None:
+        async with self._gates.alone(collection):
+            await self._call("close", collection)
+            await _run(self._settings, "copy", collection)
+        counted = await _run(self._settings, "optimize", collection)
+        if counted != str(points):
+            raise StoreUnavailable(f"The optimised copy of {collection} holds {counted} points instead of {points}.")
+        async with self._gates.alone(collection):
+            await self._call("replace", collection)
+
+    async def _abandon(self, collection: str) -> None:
+        with shielded(ABANDON_GRACE, f"deleting the copy of {collection}"):
+            await self._call("abandon", collection)
+
+
+@frozen
+class _Attempt:
+    scope: trio.CancelScope = field(factory=trio.CancelScope)
+    over: trio.Event = field(factory=trio.Event)
+
+
+async def _run(settings: Settings, mode: str, collection: str) -> str:
+    """Run a process and return what it prints. Cancelling ends it. Raises StoreUnavailable."""
     with open_lifeline() as lifeline:
-        command = worker_command("optimize", lifeline, settings, collection)
         try:
             with trio.fail_after(OPTIMIZE_DEADLINE):
                 done = await trio.run_process(
-                    command,
+                    worker_command(mode, lifeline, settings, collection),
+                    capture_stdout=True,
                     capture_stderr=True,
                     check=False,
-                    stdout=subprocess.DEVNULL,
                     pass_fds=[lifeline],
                     start_new_session=True,
                 )
@@ -57,3 +132,4 @@ async def run_optimizer(settings: Settings, collection: str) -> None:
     if done.returncode:
         last_words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreUnavailable(f"The collection {collection} could not be optimised: {last_words}.")
+    return done.stdout.decode()

@@ -93,6 +93,7 @@ class Shards:
         if known is None or not known.ready or (known.engine, known.layout) != (record.engine, record.layout):
             return None
         edge_files.copy(blank, directory)
+        edge_files.make_durable(directory)
         with contextlib.suppress(BaseException):  # a panic of the engine is no Exception
             shard = Shard.load(directory, record, self._settings)
             shard.keep_record(record._replace(ready=True))
@@ -108,6 +109,7 @@ class Shards:
         with contextlib.suppress(OSError):  # without it the next creation takes a second, too
             edge_files.begin(blank, record)
             edge_files.copy(directory, blank)
+            edge_files.make_durable(blank)
             edge_files.write_record(blank, record._replace(ready=True))
         return shard
 
@@ -131,6 +133,15 @@ class Shards:
         with contextlib.suppress(Exception):  # what cannot be flushed, on a full disk say, can still be deleted
             self.close(name)
         return edge_files.discard(self.root / name)
+
+    def replace(self, name: str) -> None:
+        """Let the optimised copy of a collection take its place."""
+        self.close(name)
+        edge_files.replace(self.root / name)
+
+    def abandon(self, name: str) -> None:
+        """Delete what there is of the copy of a collection."""
+        edge_files.discard(edge_files.replacement(self.root / name))
 
     def names(self) -> list[str]:
         """Return the names of all collections, sorted."""

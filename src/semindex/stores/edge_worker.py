@@ -1,8 +1,8 @@
 """The child process of the embedded vector store: ``python -m semindex.stores.edge_worker``.
 
 Owns the process, its arguments, signals and pipes. One thread answers one request after another until its standard
-input ends. With ``optimize`` as its first argument it builds the search structures of one collection instead, and
-exits.
+input ends. With ``copy`` or ``optimize`` as its first argument it copies one closed collection instead, or builds the
+search structures of such a copy, and exits.
 """
 
 import contextlib
@@ -13,9 +13,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
-from semindex.stores.edge_engine import WithVectors
+from semindex.stores import edge_files
+from semindex.stores.edge_engine import Shard, WithVectors
 from semindex.stores.edge_protocol import READY, ErrorKind, Frame, Settings, encode, read_frame
 from semindex.stores.edge_shards import Refused, Shards, Translated, may_pass
 
@@ -24,7 +26,7 @@ OPTIMIZER_NICENESS = 10
 ROWS_PER_FRAME = 500
 """Rows of a result in one frame: with their payloads some 600 KB, which take the event loop 5 ms to decode."""
 
-STORE_OPERATIONS = frozenset({"create", "close", "drop", "names"})
+STORE_OPERATIONS = frozenset({"create", "close", "drop", "replace", "abandon", "names"})
 """Methods of :class:`~semindex.stores.edge_shards.Shards` that a request may name; all but the last are given the collection."""
 
 SHARD_OPERATIONS = frozenset(
@@ -93,6 +95,7 @@ def die_with(lifeline: int) -> None:
 def serve(settings: Settings, requests: IO[bytes], replies: int) -> None:
     """Answer requests until there are no more, then close every collection. ``replies`` is a descriptor."""
     shards = Shards(settings)
+    edge_files.recover(shards.root)
     with contextlib.suppress(BrokenPipeError):
         _send(replies, encode(READY, {"result": None}))
         while (request := read_frame(requests)) is not None:
@@ -107,23 +110,41 @@ def _send(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def copy(settings: Settings, collection: str) -> None:
+    """Copy a collection that nobody has open."""
+    directory = Path(settings.directory, collection)
+    record = edge_files.read_record(directory)
+    if record is None:
+        sys.exit(f"the collection {collection} has no record")
+    edge_files.begin(edge_files.replacement(directory), record._replace(ready=False))
+    edge_files.copy(directory, edge_files.replacement(directory))
+
+
 def optimize(settings: Settings, collection: str) -> None:
-    """Build the search structures of one collection."""
+    """Build the search structures of the copy of a collection, and print how many points it holds."""
     os.nice(OPTIMIZER_NICENESS)
-    shards = Shards(settings)
-    shards.get(collection).optimize()
-    shards.close_all()
+    copied = edge_files.replacement(Path(settings.directory, collection))
+    record = edge_files.read_record(copied)
+    if record is None:
+        sys.exit(f"the copy of {collection} has no record")
+    shard = Shard.load(copied, record, settings)
+    shard.optimize()
+    points = shard.gauge()["points"]
+    shard.close()
+    edge_files.make_durable(copied)
+    edge_files.write_record(copied, record._replace(ready=True, removed=0))
+    sys.stdout.write(str(points))
 
 
 def main() -> None:
-    """Run as ``edge_worker serve LIFELINE SETTINGS`` or ``edge_worker optimize LIFELINE SETTINGS COLLECTION``.
+    """Run as ``edge_worker serve LIFELINE SETTINGS`` or ``edge_worker copy|optimize LIFELINE SETTINGS COLLECTION``.
 
     A worker that serves ends with its input: signals for the whole service must not cut short what it drains.
     """
     mode, lifeline, settings = sys.argv[1], int(sys.argv[2]), Settings.from_json(sys.argv[3])
     die_with(lifeline)
-    if mode == "optimize":
-        optimize(settings, sys.argv[4])
+    if mode != "serve":
+        {"copy": copy, "optimize": optimize}[mode](settings, sys.argv[4])
         return
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
