@@ -10,14 +10,13 @@ from indexctl import commands
 from indexctl.client import Client
 from indexctl.commands import Result
 from semindex import __version__
+from semindex.model.limits import DEFAULT_RESULTS, MAX_RESULTS
 from semindex.model.status import FileState
 
 Run = Callable[[Client, argparse.Namespace], Result | None]
 
 DEFAULT_TIMEOUT: Final = 600.0
 """Seconds that a command may take."""
-DEFAULT_RESULTS: Final = 20
-MAX_RESULTS: Final = 50
 _MILLISECONDS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 _ENVIRONMENT = """\

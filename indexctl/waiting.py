@@ -12,12 +12,11 @@ from contextlib import suppress
 from indexctl.client import ANSWER_TIMEOUT, Client, Json, route
 from indexctl.errors import CommandError, Conflict, NotFound, TimedOut, Unavailable
 from semindex.model.answers import CellPhase
+from semindex.model.limits import MAX_HOLD
 from semindex.model.registrations import Lifecycle, OperationState
 from semindex.model.status import State
 from semindex.progress import IndexProgress
 
-HOLD = 25.0
-"""Seconds for which a cell holds a request at most (service page, section 2)."""
 PACE = 0.1
 """Seconds between two requests: a cell that is indexing changes all the time."""
 LAST_WORD = 0.3
@@ -44,7 +43,7 @@ def follow(
     since: dict[str, str] = {}
     away_since: float | None = None
     while (left := client.remaining()) > 0:
-        hold = max(0.0, min(HOLD, left - LAST_WORD))
+        hold = max(0.0, min(MAX_HOLD, left - LAST_WORD))
         query = {"wait": f"{hold:.3f}", **since} if since else None
         try:
             answer = client.get(path, query, needs=(*needs, "revision"), timeout=hold + ANSWER_TIMEOUT)

@@ -21,9 +21,9 @@ from typing import Final
 import trio
 from attrs import asdict, frozen
 
-from semindex.model.limits import MAX_RESULTS
 from semindex.config import CellConfig
 from semindex.model.errors import ScanFailed
+from semindex.model.limits import MAX_RESULTS
 from semindex.model.status import State
 from semindex.service import open_cell, restore
 from semindex.state.cell_directory import open_cell_directory

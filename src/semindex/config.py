@@ -27,6 +27,7 @@ from pydantic.alias_generators import to_camel
 from semindex.core.eligibility import parse_extensions
 from semindex.discovery import state_home, xdg_home
 from semindex.model.errors import ConfigurationError, InvalidInput
+from semindex.model.limits import HNSW_EF_CONSTRUCT, HNSW_M
 from semindex.model.profiles import ChunkingProfile
 
 CONFIG_FILE_VARIABLE = "SEMANTIC_INDEX_CONFIG_FILE"
@@ -75,8 +76,8 @@ class QdrantConfig(Section):
     api_key: SecretStr | None = Field(None, description="overridden by the secret variable")
     timeout_ms: int = Field(30_000, ge=100, description="for one call with all of its tries")
     max_concurrency: int = Field(8, ge=1, le=64, description="requests at the same time")
-    hnsw_m: int = Field(16, ge=4, le=128, description="links of each point in the search structure")
-    hnsw_ef_construct: int = Field(100, ge=4, le=2048, description="points that are looked at for them")
+    hnsw_m: int = Field(HNSW_M, ge=4, le=128, description="links of each point in the search structure")
+    hnsw_ef_construct: int = Field(HNSW_EF_CONSTRUCT, ge=4, le=2048, description="points that are looked at for them")
 
 
 class IndexingConfig(Section):

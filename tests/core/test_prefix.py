@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semindex.core.prefix import MAX_PREFIX_CHARACTERS, parse_prefix
+from semindex.core.prefix import parse_prefix
 from semindex.model.errors import InvalidInput
+from semindex.model.limits import MAX_PATH
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures/parity/misc.json").read_text(encoding="utf-8"))[
     "pathPrefixes"
@@ -40,7 +41,7 @@ def test_a_backslash_is_an_ordinary_character() -> None:
         ("a/../../x", "out of the workspace"),
         ("a\0b", "character"),
         ("a\ud800", "character"),
-        ("a/" * MAX_PREFIX_CHARACTERS, "longer"),
+        ("a/" * MAX_PATH, "longer"),
     ],
 )
 def test_a_prefix_that_can_match_nothing_is_refused_with_a_reason(prefix: str, word: str) -> None:

@@ -18,13 +18,13 @@ from attrs import define, field, frozen
 
 from semindex.cell.cell import Cell
 from semindex.model.answers import SearchResponse
+from semindex.model.limits import MAX_RESULTS
 from semindex.model.points import Hit
 from semindex.model.status import FileState
 from semindex.testing.cells import workspace_of
 from tests.freshness.moves import COMMON, TOKEN, Move, Repository
 from tests.freshness.oracle import Oracle
 
-MAX_RESULTS = 50
 PATIENCE = 120.0
 """Seconds after which an answer that is not fresh yet never will be, on a busy machine."""
 TOKENS_ASKED = 2

@@ -113,7 +113,8 @@ FULL: dict[str, dict[str, Any]] = {
     "ServiceStatus": wire.service(
         answers.CellStatus(
             answers.CellPhase.READY, "", NOW, NOW, "r", (), 0, 0, 0, 0, 0, 0, 0, DEPENDENCY, DEPENDENCY, ("rust",), 0
-        )
+        ),
+        [],
     ),
     "RegistrationStatus": wire.registration(STATUS) | {"revision": "r", "operation": None},
     "OperationStatus": wire.operation(OPERATION) | {"revision": "r"},

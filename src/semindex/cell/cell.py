@@ -18,10 +18,8 @@ from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.janitor import Janitor
 from semindex.model.answers import CellPhase, CellStatus, DependencyStatus
+from semindex.model.limits import MAX_HOLD
 from semindex.ports import EmbeddingCache
-
-MAX_WAIT = 25.0
-"""Seconds for which a client may be kept waiting for a change (service page, section 2)."""
 
 _COUNTER = re.compile(r"[0-9]{1,18}")
 _MESSAGES = {
@@ -71,7 +69,7 @@ class Cell:
         if boot != self.boot or not _COUNTER.fullmatch(counter) or self.is_stopping:
             await trio.lowlevel.checkpoint()
             return
-        with trio.move_on_after(min(seconds, MAX_WAIT)):
+        with trio.move_on_after(min(seconds, MAX_HOLD)):
             await self.changes.beyond(min(int(counter), self.changes.value))
 
     def begin_stopping(self) -> None:

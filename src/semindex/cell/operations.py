@@ -21,6 +21,7 @@ from semindex.model.errors import (
     UnknownOperation,
     first_of,
 )
+from semindex.model.limits import KEPT_OPERATIONS
 from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, OperationKind, OperationState
 from semindex.model.status import State
 from semindex.ports import CellState
@@ -29,14 +30,12 @@ from semindex.shielding import grace_period
 
 logger = logging.getLogger(__name__)
 
-KEPT = 1000
-"""Operations that have ended and can still be looked at."""
 LAST_WORD = 2.0
 """Seconds that are left for writing the end of an operation when the cell stops."""
 
 
 class Operations:
-    """The operations of a cell, the last thousand that ended included."""
+    """The operations of a cell, the latest that ended included."""
 
     def __init__(self, state: CellState, registry: Registry, changes: Revision, nursery: trio.Nursery) -> None:
         """``nursery`` is where they run, whoever started them."""
@@ -154,5 +153,5 @@ class Operations:
 
     def _forget_the_oldest(self) -> None:
         ended = [known.id for known in self._known.values() if known.state is not OperationState.RUNNING]
-        for operation_id in ended[:-KEPT]:
+        for operation_id in ended[:-KEPT_OPERATIONS]:
             del self._known[operation_id]

@@ -20,15 +20,12 @@ from semindex.model.errors import (
     SemindexError,
     UnregisteredRoot,
 )
+from semindex.model.limits import DEFAULT_RESULTS, MAX_QUERY, MAX_RESULTS
 from semindex.model.registrations import Lifecycle
 from semindex.model.status import State
 from semindex.ports import Places
 from semindex.registry import Registry
 
-MAX_QUERY = 2000
-"""Characters of a query (wire page, section 2)."""
-MAX_RESULTS = 50
-DEFAULT_RESULTS = 20
 MAX_PENDING_SHOWN = 20
 
 

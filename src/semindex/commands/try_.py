@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semindex.model.errors import ScanFailed
+from semindex.model.limits import MAX_RESULTS
 from semindex.model.status import State
 from semindex.terminal import excerpt, printable
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 REGISTRATION = "try"
 """Id of the one registration of such a cell."""
-MAX_RESULTS = 50
 PATIENCE = 10.0
 """Seconds without any progress after which trouble that a service would sit out is told."""
 REFRESH = 0.1
@@ -43,7 +43,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("path", metavar="PATH", help="the directory, usually a repository")
     parser.add_argument("query", metavar="QUERY", help="what to look for, in plain words")
-    parser.add_argument("-n", "--max-results", type=_count, default=5, help="matches to print, 1 to 50 (default: 5)")
+    parser.add_argument(
+        "-n", "--max-results", type=_count, default=5, help=f"matches to print, 1 to {MAX_RESULTS} (default: 5)"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run has indexed")
     parser.add_argument("--force", action="store_true", help="index even the home directory or the whole machine")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")

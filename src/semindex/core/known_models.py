@@ -2,8 +2,6 @@
 
 from attrs import frozen
 
-DEFAULT_MIN_SCORE = 0.4
-
 
 @frozen
 class KnownModel:

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 
 from semindex.model.errors import InvalidInput
 from semindex.model.ids import well_formed
-
-MAX_PREFIX_CHARACTERS = 1024
-"""Longest accepted prefix (wire page, section 2)."""
+from semindex.model.limits import MAX_PATH
 
 
 def parse_prefix(prefix: str | None) -> tuple[str, ...]:
@@ -17,8 +15,8 @@ def parse_prefix(prefix: str | None) -> tuple[str, ...]:
     """
     if prefix is None:
         return ()
-    if len(prefix) > MAX_PREFIX_CHARACTERS:
-        raise InvalidInput(f"The search path is longer than {MAX_PREFIX_CHARACTERS} characters; give a shorter one.")
+    if len(prefix) > MAX_PATH:
+        raise InvalidInput(f"The search path is longer than {MAX_PATH} characters; give a shorter one.")
     if "\0" in prefix or well_formed(prefix) != prefix:
         raise InvalidInput("The search path holds a character that no path can have; give a path of the workspace.")
     if prefix.startswith("/"):

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from semindex.config import EndpointConfig, IndexingConfig
-from semindex.core.known_models import DEFAULT_MIN_SCORE, known_model
+from semindex.core.known_models import known_model
+from semindex.model.limits import DEFAULT_MIN_SCORE
 from semindex.model.profiles import EmbeddingProfile
 from semindex.ports import Embedder, TryFailed, ignore_failure
 from semindex.secrets import EMBEDDER_API_KEY, read_secret

@@ -16,7 +16,7 @@ class Calls:
     async def status(self) -> wire.Json:
         """Return the ServiceStatus of now."""
         status = await self.cell.status()
-        return wire.service(status) | {"registrations": [self.shown(each) for each in status.registrations]}
+        return wire.service(status, [self.shown(each) for each in status.registrations])
 
     async def register(self, registration_id: str, wanted: wire.RegistrationRequest) -> wire.Json:
         """Register a workspace, and return its RegistrationStatus."""

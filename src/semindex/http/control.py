@@ -127,7 +127,7 @@ class ControlApi:
             path=wanted.path or None,
             max_results=wanted.max_results,
             fresh=wanted.fresh,
-            keep_overlaps=None if wanted.overlap is None else wanted.overlap == "keep",
+            keep_overlaps=wanted.keep_overlaps,
         )
         return wire.search(await while_connected(request, search))
 

@@ -74,12 +74,22 @@ def refusal_of(group: BaseExceptionGroup[Exception], what: str) -> RequestError:
 
     ``what`` names the request in the log, without anything that the client may have wanted to keep to itself.
     """
-    request_id, found = uuid.uuid4().hex[:12], list(errors.leaves(group))
-    for error in found:
-        if isinstance(error, RequestError):
-            return error
-        if isinstance(error, errors.SemindexError):
-            logger.info("request %s: %s: %s: %s", request_id, what, error.code, error)
-            return RequestError(status_of(error), error.code, str(error))
-    logger.error("request %s failed", request_id, exc_info=found[0])
-    return RequestError(500, "internal", f"An unexpected error; the log has it under {request_id}.")
+    request_id = uuid.uuid4().hex[:12]
+    error = expected(group, f"request {request_id}")
+    if error is None:
+        return RequestError(500, "internal", f"An unexpected error; the log has it under {request_id}.")
+    if isinstance(error, RequestError):
+        return error
+    logger.info("request %s: %s: %s: %s", request_id, what, error.code, error)
+    return RequestError(status_of(error), error.code, str(error))
+
+
+def expected(group: BaseExceptionGroup[Exception], what: str) -> RequestError | errors.SemindexError | None:
+    """Return the first error that was raised on purpose; all that nobody expected are logged, also where they came with it."""
+    first: RequestError | errors.SemindexError | None = None
+    for error in errors.leaves(group):
+        if not isinstance(error, RequestError | errors.SemindexError):
+            logger.error("%s failed", what, exc_info=error)
+        elif first is None:
+            first = error
+    return first

@@ -5,7 +5,6 @@ the client says that they changed; and 2026-07-28, which has no sessions, and wh
 the roots and sent again with them. Errors are results with one sentence, never exceptions.
 """
 
-import logging
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,10 +27,9 @@ from starlette.types import Receive, Scope, Send
 from semindex import __version__
 from semindex.cell.cell import Cell
 from semindex.http import tools, wire
+from semindex.http.errors import expected
 from semindex.http.security import Credential, Holder
-from semindex.model.errors import InvalidInput, SemindexError, UnregisteredRoot, first_of
-
-logger = logging.getLogger(__name__)
+from semindex.model.errors import InvalidInput, UnregisteredRoot
 
 ROOTS_TIMEOUT = 5.0
 """Seconds that a client may take to tell its roots (service page, section 4)."""
@@ -116,14 +114,14 @@ class McpDoor:
         except* RootsWanted:
             result = types.InputRequiredResult(input_requests={_ROOTS: types.ListRootsRequest()})
         except* Exception as group:  # noqa: BLE001 - told or logged by _refusal, and the cell goes on
-            result = _refusal(first_of(group))
+            result = _refusal(group)
         assert result is not None, "every way out sets it"
         return result
 
     async def _run_tool(self, context: Context, params: types.CallToolRequestParams) -> wire.Json:
         try:
             if params.name == tools.SEARCH:
-                return await self._search(context, params, tools.SearchArguments.model_validate(params.arguments or {}))
+                return await self._search(context, params, wire.SearchFields.model_validate(params.arguments or {}))
             if params.name == tools.STATUS:
                 tools.StatusArguments.model_validate(params.arguments or {})
                 registration_id, _ = await self._bind(context, params)
@@ -135,7 +133,7 @@ class McpDoor:
         raise InvalidInput(f"Tool {params.name[:64]} not found; there are {tools.SEARCH} and {tools.STATUS}.")
 
     async def _search(
-        self, context: Context, params: types.CallToolRequestParams, wanted: tools.SearchArguments
+        self, context: Context, params: types.CallToolRequestParams, wanted: wire.SearchFields
     ) -> wire.Json:
         registration_id, below = await self._bind(context, params)
         response = await self._cell.searches.search(
@@ -144,7 +142,7 @@ class McpDoor:
             path=wanted.path or below or None,
             max_results=wanted.max_results,
             fresh=wanted.fresh,
-            keep_overlaps=None if wanted.overlap is None else wanted.overlap == "keep",
+            keep_overlaps=wanted.keep_overlaps,
         )
         return tools.fitted(wire.search(response))
 
@@ -215,11 +213,8 @@ def _directories(result: types.ListRootsResult) -> list[str]:
     return found
 
 
-def _refusal(error: BaseException) -> types.CallToolResult:
+def _refusal(group: BaseExceptionGroup[Exception]) -> types.CallToolResult:
     """Return a failed call; what nobody expected is logged and not told, since the library would tell all of it."""
-    if isinstance(error, SemindexError):
-        message = str(error)
-    else:
-        logger.error("a tool failed", exc_info=error)
-        message = "An unexpected error; the log of the service says more."
+    error = expected(group, "the call of a tool")
+    message = "An unexpected error; the log of the service says more." if error is None else str(error)
     return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)

@@ -4,10 +4,10 @@ Names, annotations and field names are those of the wire page, section 5; the se
 """
 
 import json
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import mcp_types as types
-from pydantic import Field
+from pydantic.json_schema import GenerateJsonSchema
 
 from semindex.http import wire
 from semindex.model.status import State
@@ -29,14 +29,6 @@ Narrow a search with path, a directory or file relative to the workspace; the wo
 """
 
 
-class SearchArguments(wire.SearchFields):
-    """Arguments of ``semantic_search``."""
-
-    overlap: Literal["fold", "keep"] | None = Field(
-        None, description='"keep" also returns hits that lie inside a better one; default: the profile\'s'
-    )
-
-
 class StatusArguments(wire.Request):
     """Arguments of ``index_status``: none."""
 
@@ -55,22 +47,24 @@ def _object(required: list[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-_SEARCH_INPUT = _object(
-    ["query"],
-    query={"type": "string", "minLength": 1, "maxLength": 2000, "description": "What to look for, in plain words"},
-    path={"type": "string", "maxLength": 1024, "description": "Directory or file, relative to the workspace"},
-    maxResults={"type": "integer", "minimum": 1, "maximum": 50, "default": 20},
-    fresh={
-        "type": "boolean",
-        "default": True,
-        "description": "Take in first what changed on disk before the call, for at most two seconds",
-    },
-    overlap={
-        "type": "string",
-        "enum": ["fold", "keep"],
-        "description": "keep: also return hits that lie inside a better one",
-    },
-)
+def _input(arguments: type[wire.Request]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments, as its model checks them."""
+    schema = arguments.model_json_schema(schema_generator=_Terse)
+    return _object(schema.get("required", []), **schema["properties"])
+
+
+class _Terse(GenerateJsonSchema):
+    """Says nothing that is of no use to an agent: titles that repeat a name, and that what may be left out is then null."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        if schema.get("default", ...) is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+
 _HIT = _object(
     ["filePath", "score", "startLine", "endLine", "codeChunk"],
     filePath=_STRING,
@@ -127,7 +121,7 @@ TOOLS: Final = (
         title="Semantic code search",
         description="Find code in the current workspace by what it does, asked in plain words. Answers with text that is "
         "on disk now.",
-        input_schema=_SEARCH_INPUT,
+        input_schema=_input(wire.SearchFields),
         output_schema=_SEARCH_OUTPUT,
         annotations=_READS_ONLY,
         execution=types.ToolExecution(task_support="forbidden"),
@@ -136,7 +130,7 @@ TOOLS: Final = (
         name=STATUS,
         title="Semantic index status",
         description="Tell whether the index of the current workspace is ready, and how far it is.",
-        input_schema=_object([]),
+        input_schema=_input(StatusArguments),
         output_schema=_STATUS_OUTPUT,
         annotations=_READS_ONLY,
         execution=types.ToolExecution(task_support="forbidden"),

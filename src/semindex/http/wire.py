@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
 
 from semindex import __version__
 from semindex.janitor import Orphan
@@ -22,6 +23,7 @@ from semindex.model.answers import (
     RegistrationStatus,
     SearchResponse,
 )
+from semindex.model.limits import DEFAULT_RESULTS, MAX_PATH, MAX_QUERY, MAX_RESULTS
 from semindex.model.points import Hit
 from semindex.model.registrations import Operation, TokenRecord
 from semindex.model.status import FileRecord
@@ -58,17 +60,28 @@ class RegistrationRequest(Request):
 class SearchFields(Request):
     """What a search takes through every door."""
 
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-    path: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1024)] = ""
-    max_results: int = Field(20, ge=1, le=50)
-    fresh: bool = True
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUERY)] = Field(
+        description="What to look for, in plain words"
+    )
+    path: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_PATH)] = Field(
+        "", description="Directory or file, relative to the workspace"
+    )
+    max_results: int = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS)
+    fresh: bool = Field(True, description="Take in first what changed on disk before the call, for at most two seconds")
+    overlap: Literal["fold", "keep"] | SkipJsonSchema[None] = Field(
+        None, description="keep: also return hits that lie inside a better one"
+    )
+
+    @property
+    def keep_overlaps(self) -> bool | None:
+        """Say whether hits inside better ones are wanted, None to leave it to the profile."""
+        return None if self.overlap is None else self.overlap == "keep"
 
 
 class SearchRequest(SearchFields):
     """``POST /v1/search``."""
 
     registration_id: str = Field(min_length=1)
-    overlap: Literal["fold", "keep"] | None = None
 
 
 class TokenRequest(Request):
@@ -200,8 +213,8 @@ def dependency(status: DependencyStatus) -> Json:
     )
 
 
-def service(status: CellStatus) -> Json:
-    """Return a ServiceStatus."""
+def service(status: CellStatus, registrations: list[Json]) -> Json:
+    """Return a ServiceStatus with the RegistrationStatus of each registration, as whoever answers shows them."""
     return {
         "phase": status.phase,
         "version": __version__,
@@ -209,7 +222,7 @@ def service(status: CellStatus) -> Json:
         "updatedAt": timestamp(status.updated_at),
         "message": status.message,
         "revision": status.revision,
-        "registrations": [registration(each) for each in status.registrations],
+        "registrations": registrations,
         "activeManagers": status.active_workspaces,
         "mcpSessions": status.mcp_sessions,
         "watchers": status.watchers,

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from semindex.model.limits import DEFAULT_MIN_SCORE
+
 CHUNKER_VERSION = 1
 """Raised when the chunker's output changes, so that files chunked by an older one are chunked again."""
 
@@ -39,7 +41,7 @@ class EmbeddingProfile:
     """Name and, where the model is ours, version; part of every collection's metadata point."""
     dimension: int
     """Number of float32 components of a vector."""
-    default_min_score: float = 0.4
+    default_min_score: float = DEFAULT_MIN_SCORE
     """Cosine below which a hit is dropped unless the configuration says otherwise."""
     query_prefix: str = ""
     document_prefix: str = ""

@@ -13,6 +13,7 @@ import trio
 from attrs import evolve
 
 from semindex.model.errors import UnknownRegistration
+from semindex.model.limits import KEPT_OPERATIONS
 from semindex.model.registrations import (
     INTERRUPTED,
     Lifecycle,
@@ -24,7 +25,6 @@ from semindex.model.registrations import (
 )
 from semindex.model.status import FileRecord
 from semindex.ports import CacheCounters, Vectors
-from semindex.state.operations import KEPT
 
 
 class MemoryLedger:
@@ -163,7 +163,7 @@ class MemoryOperations:
         await trio.lowlevel.checkpoint()
         self._operations[operation.id] = operation
         ended = [each for each in self._sorted() if each.state is not OperationState.RUNNING]
-        for each in ended[:-KEPT]:
+        for each in ended[:-KEPT_OPERATIONS]:
             del self._operations[each.id]
 
     async def interrupt_running(self, at: datetime) -> None:

@@ -3,12 +3,10 @@
 from datetime import datetime
 from functools import partial
 
+from semindex.model.limits import KEPT_OPERATIONS
 from semindex.model.registrations import INTERRUPTED, Operation, OperationKind, OperationState
 from semindex.state.columns import to_text, to_time, upsert
 from semindex.state.database import Connection, Database
-
-KEPT = 1000
-"""Operations that have ended and can still be asked for."""
 
 _SAVE = upsert("operations", "id", "registration_id", "kind", "started_at", "state", "completed_at", "error")
 
@@ -66,7 +64,7 @@ def _save(connection: Connection, operation: Operation) -> None:
         """DELETE FROM operations WHERE id IN (
             SELECT id FROM operations WHERE state <> ? ORDER BY started_at DESC, id DESC LIMIT -1 OFFSET ?
         )""",
-        (OperationState.RUNNING.value, KEPT),
+        (OperationState.RUNNING.value, KEPT_OPERATIONS),
     )
 
 

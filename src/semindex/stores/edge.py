@@ -17,6 +17,7 @@ import trio
 
 from semindex.model.errors import CollectionMissing, ConfigurationError, StoreRejected, StoreUnavailable
 from semindex.model.ids import METADATA_POINT_ID
+from semindex.model.limits import HNSW_EF_CONSTRUCT, HNSW_M
 from semindex.model.points import METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
@@ -29,7 +30,7 @@ from semindex.stores.checks import (
     joined,
 )
 from semindex.stores.edge_gates import Gates
-from semindex.stores.edge_optimizer import run_optimizer, worth_optimizing
+from semindex.stores.edge_optimizer import Optimizer
 from semindex.stores.edge_protocol import ErrorKind, Settings
 from semindex.stores.edge_supervisor import CALL_DEADLINE, WorkerHealth, WorkerSupervisor
 from semindex.stores.filters import (
@@ -53,20 +54,16 @@ TALLY_PAGE = 4_000
 HITS_AT_ONCE = 2_000
 """Hits made between two checkpoints, some 3 ms of work; a search whose hits are mostly masked asks for many more."""
 
-HNSW_M = 16
-HNSW_EF_CONSTRUCT = 100
-"""Seven times cheaper to build than the reference engine's 64 and 512, at equal recall."""
-
 
 class EdgeVectorStore:
     """A :class:`~semindex.ports.VectorStore` in a child process; made by :func:`open_edge_store`."""
 
     def __init__(self, settings: Settings, worker: WorkerSupervisor, *, patience: float) -> None:
-        """Use this worker; ``patience`` is how many seconds a call waits for an optimisation to end."""
+        """Use this worker; ``patience`` is how many seconds a call waits while its collection is copied."""
         self._settings = settings
         self._worker = worker
         self._gates = Gates(patience)
-        self._optimizing = trio.Lock()
+        self._optimizer = Optimizer(settings, self._gates, self._call)
         self._dimensions: dict[str, int] = {}
 
     @property
@@ -90,7 +87,7 @@ class EdgeVectorStore:
         """Create an empty collection with all payload indexes."""
         check_name(collection)
         check_dimension(dimension)
-        async with self._gates.shared(collection):
+        async with self._writing(collection):
             await self._call("create", collection, dimension=dimension, token=uuid.uuid4().hex)
         self._dimensions[collection] = dimension
 
@@ -104,7 +101,7 @@ class EdgeVectorStore:
         """Replace the metadata point, whose vector is zero."""
         check_name(collection)
         check_text(payload)
-        async with self._gates.shared(collection):
+        async with self._writing(collection):
             zero = np.zeros(await self._dimension(collection), np.float32)
             stored = [{**payload, "type": METADATA_TYPE}]
             await self._call("upsert", collection, vectors=_bytes(zero), ids=[METADATA_POINT_ID], payloads=stored)
@@ -112,7 +109,7 @@ class EdgeVectorStore:
     async def upsert(self, collection: str, ids: Sequence[str], vectors: Vectors, payloads: Sequence[Payload]) -> None:
         """Write points, in batches: after an error some may be written, and repeating the call is right."""
         check_name(collection)
-        async with self._gates.shared(collection):
+        async with self._writing(collection):
             check_points(await self._dimension(collection), ids, vectors, payloads)
             for start in range(0, len(ids), POINTS_PER_CALL):
                 batch = slice(start, start + POINTS_PER_CALL)
@@ -127,7 +124,7 @@ class EdgeVectorStore:
     async def delete_files(self, collection: str, paths: Sequence[str]) -> None:
         """Delete the points of exactly these files."""
         check_name(collection)
-        async with self._gates.shared(collection):
+        async with self._writing(collection):
             await self._dimension(collection)
             joined(paths)
             for matching in delete_filters(paths):
@@ -220,15 +217,9 @@ class EdgeVectorStore:
             await self._call("flush", collection)
 
     async def optimize(self, collection: str) -> None:
-        """Build search structures in a process of its own, if it is worth it; calls for this collection wait for it."""
+        """Build search structures on a copy, if it is worth it; searches go on, and a write gives it up for now."""
         check_name(collection)
-        async with self._optimizing:
-            async with self._gates.shared(collection):
-                if not worth_optimizing(**await self._call("gauge", collection)):
-                    return
-            async with self._gates.alone(collection):
-                await self._call("close", collection)
-                await run_optimizer(self._settings, collection)
+        await self._optimizer.optimize(collection)
 
     async def close(self, collection: str) -> None:
         """Flush, and free what an open collection holds."""
@@ -239,7 +230,7 @@ class EdgeVectorStore:
     async def drop(self, collection: str) -> bool:
         """Delete a collection's directory for good; what was set aside as damaged stays."""
         check_name(collection)
-        async with self._gates.shared(collection):
+        async with self._writing(collection):
             self._dimensions.pop(collection, None)
             existed: bool = await self._call("drop", collection)
             return existed
@@ -248,6 +239,12 @@ class EdgeVectorStore:
         """Return the names of all collections, sorted."""
         names: list[str] = await self._call("names", "")
         return names
+
+    @asynccontextmanager
+    async def _writing(self, collection: str) -> AsyncIterator[None]:
+        await self._optimizer.give_way(collection)
+        async with self._gates.shared(collection):
+            yield
 
     async def _dimension(self, collection: str) -> int:
         """Return the dimension, which also makes sure that the collection is there."""

@@ -20,6 +20,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from semindex.model.errors import CollectionMissing, StoreRejected
 from semindex.model.ids import METADATA_POINT_ID
+from semindex.model.limits import HNSW_EF_CONSTRUCT, HNSW_M
 from semindex.model.points import INDEXED_SEGMENTS, METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, TryFailed, Vectors, ignore_failure
 from semindex.shielding import shielded
@@ -55,7 +56,6 @@ _filter = models.Filter.model_validate
 P = ParamSpec("P")
 T = TypeVar("T")
 
-HNSW_M, HNSW_EF_CONSTRUCT = 16, 100
 POINTS_PER_REQUEST = 64
 FLOATS_PER_REQUEST = 32_768
 """Points of one request, and components of their vectors: a larger one would keep the event loop for more than 10 ms."""
