@@ -6,7 +6,6 @@ import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -119,7 +118,9 @@ class Listener:
     stopping: trio.Event
     """Set to have it stop."""
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(  # noqa: ASYNC128 - the server that it becomes tells that it has started
+        self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         """Serve until told to stop."""
         hypercorn_fixes.install()
         config = Config()
@@ -131,7 +132,5 @@ class Listener:
         config.websocket_max_message_size = MAX_MESSAGE
         config.include_server_header = False
         config.errorlog = logging.getLogger("hypercorn.error")
-        async with trio.open_nursery() as nursery:
-            application = cast(Framework, self.application)
-            await nursery.start(partial(serve, application, config, shutdown_trigger=self.stopping.wait))
-            task_status.started()
+        application = cast(Framework, self.application)
+        await serve(application, config, shutdown_trigger=self.stopping.wait, task_status=task_status)
