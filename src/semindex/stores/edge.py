@@ -17,6 +17,7 @@ import trio
 
 from semindex.model.errors import CollectionMissing, ConfigurationError, StoreRejected, StoreUnavailable
 from semindex.model.ids import METADATA_POINT_ID
+from semindex.model.limits import HNSW_EF_CONSTRUCT, HNSW_M
 from semindex.model.points import METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, Vectors
 from semindex.stores.checks import (
@@ -52,10 +53,6 @@ TALLY_PAGE = 4_000
 
 HITS_AT_ONCE = 2_000
 """Hits made between two checkpoints, some 3 ms of work; a search whose hits are mostly masked asks for many more."""
-
-HNSW_M = 16
-HNSW_EF_CONSTRUCT = 100
-"""Seven times cheaper to build than the reference engine's 64 and 512, at equal recall."""
 
 
 class EdgeVectorStore:
