@@ -14,7 +14,7 @@ import trio
 from attrs import define, field, frozen
 
 from semindex.engine.revision import Revision
-from semindex.model.errors import InvalidInput, SemindexError, Starting, first_of
+from semindex.model.errors import InvalidInput, SemindexError, first_of
 from semindex.model.ids import collection_name
 from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
@@ -92,8 +92,7 @@ class Janitor:
 
     async def orphans(self) -> list[Orphan]:
         """Return what nobody owns now. Raises StoreUnavailable, and Starting before it is known who owns what."""
-        if not self.registry.restored.is_set():
-            raise Starting
+        self.registry.require_restored()
         owned = {*self.registry.paths(), *(kept.path for kept in await self.state.registrations.load_retained())}
         ledgers = await self.state.ledgers()
         found = [

@@ -66,7 +66,7 @@ class Registry:
         """Return a lease. Raises UnknownRegistration, and Starting before the registry was read."""
         if (lease := self._book.get(registration_id)) is not None:
             return lease
-        self._require_restored()
+        self.require_restored()
         raise UnknownRegistration(f"There is no registration {registration_id}; register the workspace first.")
 
     def leases(self) -> list[Lease]:
@@ -102,7 +102,7 @@ class Registry:
 
         Waits neither for the embedder nor for a scan. Raises Conflict and its kinds, TooManyRegistrations, Starting.
         """
-        self._require_restored()
+        self.require_restored()
         self._repeated(wanted)
         self._claims[wanted.id] = (wanted.path, wanted.baseline_path)
         try:
@@ -119,7 +119,8 @@ class Registry:
         finally:
             self._claims.pop(wanted.id, None)
 
-    def _require_restored(self) -> None:
+    def require_restored(self) -> None:
+        """Raise Starting before the registrations were read."""
         if not self.restored.is_set():
             raise Starting
 

@@ -28,6 +28,7 @@ async def test_a_cell_answers_while_it_starts_but_knows_of_no_registration_yet(t
         early = await open_.http.put("/v1/registrations/early", json={"path": str(tmp_path)})
         assert (early.status_code, early.json()["code"]) == (503, "starting")
         # Before it is known who owns what, everything would look like an orphan.
+        assert await shown("/v1/registrations") == (503, "starting")
         assert await shown("/v1/orphans") == (503, "starting")
 
         await restore(open_.cell)

@@ -7,7 +7,7 @@ from attrs import frozen
 
 from semindex.leasing import Lease, Receipt
 from semindex.model.answers import RegistrationStatus
-from semindex.model.errors import OutsideRoots, PathRefused, Starting
+from semindex.model.errors import OutsideRoots, PathRefused
 from semindex.model.ids import collection_name
 from semindex.model.places import Place
 from semindex.model.registrations import Lifecycle, Registration
@@ -70,15 +70,19 @@ class Leases:
         return self.status_of(self.registry.lease(registration_id))
 
     def statuses(self) -> list[RegistrationStatus]:
-        """Return the status of every registration, sorted by id."""
+        """Return the status of every registration that is known by now, sorted by id."""
         return [self.status_of(lease) for lease in self.registry.leases()]
+
+    def listed(self) -> list[RegistrationStatus]:
+        """Return the status of every registration, sorted by id. Raises Starting before all of them are known."""
+        self.registry.require_restored()
+        return self.statuses()
 
     async def status_at(self, path: str) -> RegistrationStatus | None:
         """Return the status of the oldest registration of a directory; None if it has none. Raises Starting."""
         with suppress(PathRefused):  # a directory that was deleted is still registered, by its canonical path
             path = (await self.places.directory(path)).path
-        if not self.registry.restored.is_set():
-            raise Starting
+        self.registry.require_restored()
         found = self.registry.leases_of(path)
         oldest = min(found, key=lambda lease: lease.registration.created_at, default=None)
         return None if oldest is None else self.status_of(oldest)

@@ -81,7 +81,7 @@ class ControlApi:
 
     async def _list(self, request: Request) -> wire.Json:
         Query(request)
-        return {"registrations": [self._calls.shown(status) for status in self._cell.leases.statuses()]}
+        return {"registrations": [self._calls.shown(status) for status in self._cell.leases.listed()]}
 
     async def _register(self, request: Request) -> wire.Json:
         Query(request)
