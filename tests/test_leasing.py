@@ -2,11 +2,14 @@
 
 from datetime import UTC, datetime
 
+import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from semindex.leasing import Lease, LeaseBook
-from semindex.model.registrations import Registration
+from semindex.model.errors import NotReady, Releasing
+from semindex.model.registrations import Lifecycle, Registration
 
 PATHS = ["/a", "/b", "/c"]
 NOW = datetime.now(UTC)
@@ -48,3 +51,13 @@ def test_removing_a_lease_leaves_another_one_of_its_id_where_it_is() -> None:
     book.remove(former)
 
     assert (book.of("/a"), book.of("/b"), book.get("1")) == ([], [present], present)
+
+
+def test_a_lease_without_a_workspace_says_why_none_runs_and_one_that_ends_says_that() -> None:
+    lease = Lease(Registration("one", "/a", None, NOW), idle_because="The directory was deleted.")
+    with pytest.raises(NotReady, match=r"not ready for search\. The directory was deleted\."):
+        lease.running()
+
+    lease.registration = evolve(lease.registration, lifecycle=Lifecycle.RELEASING)
+    with pytest.raises(Releasing, match="The registration one is being released"):
+        lease.running()

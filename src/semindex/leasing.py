@@ -6,7 +6,7 @@ import trio
 from attrs import define, field, frozen
 
 from semindex.engine.workspace import Workspace
-from semindex.model.errors import SemindexError, Stopping
+from semindex.model.errors import NotReady, Releasing, SemindexError, Stopping
 from semindex.model.registrations import Lifecycle, Registration
 
 DELETED = "The directory was deleted; restore it, or release the registration."
@@ -73,6 +73,18 @@ class Lease:
     idle_because: str = ""
     """That reason, one sentence."""
     release: Release | None = None
+
+    def require_active(self) -> None:
+        """Raise Releasing if its end has begun."""
+        if self.registration.lifecycle is Lifecycle.RELEASING:
+            raise Releasing(f"The registration {self.registration.id} is being released; register it again afterwards.")
+
+    def running(self) -> Workspace:
+        """Return its workspace, whatever state that is in. Raises Releasing, NotReady with the reason why none runs."""
+        self.require_active()
+        if self.workspace is None:
+            raise NotReady(f"Code index is not ready for search. {self.idle_because}")
+        return self.workspace
 
     @property
     def is_deleted(self) -> bool:

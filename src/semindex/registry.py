@@ -134,8 +134,7 @@ class Registry:
             return None
         if (lease.registration.path, lease.registration.baseline_path) != place:
             raise Conflict(f"The id {wanted.id} belongs to another workspace; choose another id, or release it first.")
-        if lease.registration.lifecycle is Lifecycle.RELEASING:
-            raise Releasing(f"The registration {wanted.id} is being released; register it again afterwards.")
+        lease.require_active()
         return lease
 
     def _check(self, wanted: Registration) -> None:
@@ -144,8 +143,7 @@ class Registry:
                 f"The cell holds {number} registrations already; release some, or raise limits.maxRegistrations."
             )
         for lease in self._book.of(wanted.path):
-            if lease.registration.lifecycle is Lifecycle.RELEASING:
-                raise Releasing("The workspace is being released; register it again afterwards.")
+            lease.require_active()
             if lease.registration.baseline_path != wanted.baseline_path:
                 raise Conflict("The workspace is already registered with a different baseline.")
         if wanted.baseline_path is not None:
@@ -208,8 +206,7 @@ class Registry:
     def _require_active(self, lease: Lease) -> None:
         if not self._book.holds(lease):
             raise UnknownRegistration(f"The registration {lease.registration.id} was released.")
-        if lease.registration.lifecycle is Lifecycle.RELEASING:
-            raise Releasing(f"The registration {lease.registration.id} is being released.")
+        lease.require_active()
 
     async def retire(self, path: str) -> None:
         """Take note that a directory was deleted: its watcher ends, its data go or stay as the retention policy says.

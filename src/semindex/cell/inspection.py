@@ -10,7 +10,7 @@ from semindex.engine.filetable import FILES_PER_STEP
 from semindex.engine.pacing import paced
 from semindex.engine.workspace import Workspace
 from semindex.model.answers import Explanation, FilesPage
-from semindex.model.errors import InvalidInput, NotReady
+from semindex.model.errors import InvalidInput
 from semindex.model.status import FileRecord, FileState
 from semindex.registry import Registry
 
@@ -30,7 +30,7 @@ class Inspection:
     ) -> FilesPage:
         """Return the records of a workspace in the order of their paths, beginning after one of them.
 
-        Raises InvalidInput, UnknownRegistration, NotReady.
+        Raises InvalidInput, UnknownRegistration, Releasing, NotReady.
         """
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidInput(f"limit is a number from 1 to {MAX_PAGE}.")
@@ -47,14 +47,11 @@ class Inspection:
         return FilesPage(await trio.to_thread.run_sync(page, limiter=self.threads), len(records))
 
     async def explain(self, registration_id: str, path: str) -> Explanation:
-        """Say why a path of the workspace is or is not searchable. Raises InvalidInput, UnknownRegistration, NotReady."""
+        """Say why a path of the workspace is or is not searchable. Raises as :meth:`files` does, and ChunkingFailed."""
         segments = parse_prefix(path)
         if not segments:
             raise InvalidInput("Name a file or a directory of the workspace to be explained.")
         return await self._workspace(registration_id).explain("/".join(segments))
 
     def _workspace(self, registration_id: str) -> Workspace:
-        lease = self.registry.lease(registration_id)
-        if lease.workspace is None:
-            raise NotReady(lease.idle_because)
-        return lease.workspace
+        return self.registry.lease(registration_id).running()

@@ -14,7 +14,6 @@ from semindex.leasing import Lease
 from semindex.model.errors import (
     BaselineInUse,
     Closing,
-    Releasing,
     ScanFailed,
     SemindexError,
     Starting,
@@ -22,7 +21,7 @@ from semindex.model.errors import (
     first_of,
 )
 from semindex.model.limits import KEPT_OPERATIONS
-from semindex.model.registrations import INTERRUPTED, Lifecycle, Operation, OperationKind, OperationState
+from semindex.model.registrations import INTERRUPTED, Operation, OperationKind, OperationState
 from semindex.model.status import State
 from semindex.ports import CellState
 from semindex.registry import Registry
@@ -87,8 +86,7 @@ class Operations:
         self, registration_id: str, kind: OperationKind, work: Callable[[Lease], Awaitable[None]], *, force: bool
     ) -> Operation:
         lease = self._registry.lease(registration_id)
-        if lease.registration.lifecycle is Lifecycle.RELEASING:
-            raise Releasing(f"The registration {registration_id} is being released.")
+        lease.require_active()
         if not force and (overlays := self._registry.overlays_of(lease.registration.path)):
             names = ", ".join(sorted(overlay.registration.id for overlay in overlays))
             raise BaselineInUse(f"Worktrees build on this primary checkout: {names}. Release them first, or force it.")

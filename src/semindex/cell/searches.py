@@ -14,14 +14,11 @@ from semindex.model.answers import EmptyReason, SearchResponse
 from semindex.model.errors import (
     AmbiguousRoot,
     InvalidInput,
-    NotReady,
     PathRefused,
-    Releasing,
     SemindexError,
     UnregisteredRoot,
 )
 from semindex.model.limits import DEFAULT_RESULTS, MAX_QUERY, MAX_RESULTS
-from semindex.model.registrations import Lifecycle
 from semindex.model.status import State
 from semindex.ports import Places
 from semindex.registry import Registry
@@ -79,7 +76,7 @@ class Searches:
             fold=self.defaults.fold if keep_overlaps is None else not keep_overlaps,
             fresh=fresh,
         )
-        workspace = self._searchable(self.registry.lease(registration_id))
+        workspace = self.registry.lease(registration_id).running()
         answer = await workspace.search(request)
         response = SearchResponse(
             workspace.root,
@@ -139,13 +136,6 @@ class Searches:
         if between is not None:
             raise UnregisteredRoot(f"{between} is a working tree of its own and is not registered; register it.")
         return lease, place.path[len(workspace) :].strip("/")
-
-    def _searchable(self, lease: Lease) -> Workspace:
-        if lease.registration.lifecycle is Lifecycle.RELEASING:
-            raise Releasing(f"The registration {lease.registration.id} is being released.")
-        if lease.workspace is None:
-            raise NotReady(f"Code index is not ready for search. {lease.idle_because}")
-        return lease.workspace
 
     async def _branch(self, root: str) -> str | None:
         try:
