@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +30,27 @@ def test_an_excerpt_is_small_whatever_the_chunk_is(chunk: str) -> None:
     assert all(line.startswith("    ") and line.strip() and len(line) <= WIDTH + 4 for line in lines)
 
 
-def test_an_excerpt_leaves_out_blank_lines_and_the_common_depth() -> None:
-    chunk = "def deep(self):\n\n        if self:\n            return 1\n        return 2\n"
-
-    assert list(excerpt(chunk)) == ["    def deep(self):", "    if self:", "        return 1"]
+@pytest.mark.parametrize(
+    ("chunk", "shown"),
+    [
+        pytest.param(
+            "def deep(self):\n\n        if self:\n            return 1\n        return 2\n",
+            ["def deep(self):", "    if self:", "        return 1"],
+            id="a body stays within its head",
+        ),
+        pytest.param(
+            "deep(self) {\n        return 1;\n    }\n",
+            ["deep(self) {", "    return 1;", "}"],
+            id="what closes is as deep as what it closes",
+        ),
+        pytest.param(
+            "@cached\n    def deep(self):\n        return 1\n",
+            ["@cached", "def deep(self):", "    return 1"],
+            id="a decorator is as deep as what it decorates",
+        ),
+        pytest.param("    a = 1\n    b = 2\n", ["a = 1", "b = 2"], id="lines have their depth in common"),
+        pytest.param("# Title\n\nA text.\n", ["# Title", "A text."], id="prose is flat"),
+    ],
+)
+def test_an_excerpt_leaves_out_blank_lines_and_the_common_depth(chunk: str, shown: list[str]) -> None:
+    assert list(excerpt(chunk)) == [f"    {line}" for line in shown]
