@@ -416,6 +416,20 @@ async def test_a_copy_that_lacks_points_takes_no_place(
         assert await paths(store) == ["a.py"]
 
 
+async def test_a_drop_also_deletes_what_was_set_aside_and_a_start_what_a_deletion_left(directory: Path) -> None:
+    async with opened(directory) as store:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+    (directory / WS / edge_files.RECORD_NAME).unlink()
+    (directory / f"{WS}-other.dropped" / "segments").mkdir(parents=True)
+
+    async with opened(directory) as store:
+        assert await store.describe(WS) is None
+        assert names_below(directory) == {f"{WS}.bad-1"}
+        await store.drop(WS)
+    assert names_below(directory) == set()
+
+
 def cut_before_the_copy_was_whole(collection: Path, copied: Path) -> None:
     record = edge_files.read_record(copied)
     assert record is not None

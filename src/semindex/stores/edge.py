@@ -228,7 +228,7 @@ class EdgeVectorStore:
             await self._call("close", collection)
 
     async def drop(self, collection: str) -> bool:
-        """Delete a collection's directory for good; what was set aside as damaged stays."""
+        """Delete a collection's directory for good, with what was set aside of it as damaged."""
         check_name(collection)
         async with self._writing(collection):
             self._dimensions.pop(collection, None)

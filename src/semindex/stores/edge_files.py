@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 RECORD_NAME = "semindex.json"
 
-REPLACEMENT = ".optimised"
+REPLACEMENT, DOOMED = ".optimised", ".dropped"
 
 SYNCS_AT_ONCE = 4
 
@@ -119,7 +119,7 @@ def _all_below(directory: Path) -> Iterator[Path]:
 
 
 def set_aside(directory: Path) -> Path:
-    """Rename a directory to the first free ``<name>.bad-<n>``, which nothing here ever deletes; return the new path."""
+    """Rename a directory to the first free ``<name>.bad-<n>``, for people to look at; return the new path."""
     number = 1
     while (aside := directory.with_name(f"{directory.name}.bad-{number}")).exists():
         number += 1
@@ -145,7 +145,9 @@ def replace(directory: Path) -> None:
 
 
 def recover(root: Path) -> None:
-    """Settle what an earlier process left of copies: one that was just taking its place takes it, any other goes."""
+    """Settle what an earlier process left: a copy that was just taking its place takes it, other copies go, and so does
+    what is left of deletions.
+    """
     for copied in root.glob("*" + REPLACEMENT):
         directory = copied.with_name(copied.name.removesuffix(REPLACEMENT))
         record = read_record(copied)
@@ -154,6 +156,8 @@ def recover(root: Path) -> None:
             _sync(root)
         else:
             discard(copied)
+    for doomed in root.glob("*" + DOOMED):
+        shutil.rmtree(doomed)
 
 
 def discard(directory: Path) -> bool:
@@ -173,8 +177,14 @@ def discard(directory: Path) -> bool:
     return existed
 
 
+def discard_set_aside(directory: Path) -> None:
+    """Delete what was set aside under a name."""
+    for aside in directory.parent.glob(f"{directory.name}.bad-*"):
+        discard(aside)
+
+
 def _doomed(directory: Path) -> Path:
-    return directory.with_name(directory.name + ".dropped")
+    return directory.with_name(directory.name + DOOMED)
 
 
 def names(root: Path) -> list[str]:

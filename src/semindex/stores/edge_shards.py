@@ -1,8 +1,8 @@
 """All collections of the embedded store, in the worker process: which are open, and what cannot be opened.
 
 Owns the limit of open collections, the checks of a directory before the engine sees it, and the line between trouble
-that may pass and damage. Damage is set aside under another name and reported, never deleted and never repaired here:
-an index can be built again.
+that may pass and damage. Damage is set aside under another name and reported, and never repaired here: an index can be
+built again. It is deleted when the collection is.
 """
 
 import contextlib
@@ -129,9 +129,10 @@ class Shards:
             self.close(name)
 
     def drop(self, name: str) -> bool:
-        """Delete a collection; return whether there was one."""
+        """Delete a collection, also what was set aside of it as damaged; return whether there was one."""
         with contextlib.suppress(Exception):  # what cannot be flushed, on a full disk say, can still be deleted
             self.close(name)
+        edge_files.discard_set_aside(self.root / name)
         return edge_files.discard(self.root / name)
 
     def replace(self, name: str) -> None:
