@@ -98,7 +98,7 @@ export function useRegistration(workspaceId: string, directory: string | undefin
 }
 
 export interface Action {
-  /** Run it; a second one waits for nobody, it is refused while the first runs. */
+  /** Run it; whoever offers this must not do so while it runs. */
   run(): Promise<void>;
   readonly isRunning: boolean;
 }
@@ -107,7 +107,6 @@ export interface Action {
 export function useAction(work: () => Promise<void>, fail: (sentence: string | null) => void): Action {
   const [isRunning, setRunning] = useState(false);
   const run = async (): Promise<void> => {
-    if (isRunning) return;
     setRunning(true);
     fail(null);
     try {

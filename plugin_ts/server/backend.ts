@@ -18,7 +18,6 @@ export class Backend {
   readonly #gate = new Gate();
   readonly #supervisor: Supervisor;
   readonly #running: Promise<void>;
-  readonly #calls = new Set<(error: Error) => void>();
   #closing: Promise<void> | null = null;
 
   /** Returns at once; the service is started beside it. */
@@ -46,12 +45,12 @@ export class Backend {
   }
 
   async #close(): Promise<void> {
-    const error = new Error("The semantic index plugin is stopping.");
     this.#board.close(withoutService("stopping", STOPPING));
-    this.#gate.close(error);
-    for (const giveUp of this.#calls) giveUp(error);
-    await this.#supervisor.end();
+    this.#gate.close(new Error("The semantic index plugin is stopping."));
+    await this.#supervisor.end(); // calls that the service has not answered end with its connection
     await this.#running;
+    // All that is answered must be on its way before Paseo's process closes the channel to the daemon.
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** Ask the service. Rejects with its sentence, or with the reason why there is none. */
@@ -60,17 +59,7 @@ export class Backend {
     request: RpcArgument<Contract>,
   ): Promise<RpcOutput<Contract>> {
     const late = `The semantic index service has not answered within ${this.timing.call / 1000} seconds; what it was asked to do may go on.`;
-    let giveUp: (error: Error) => void = () => undefined;
-    const stopping = new Promise<never>((_, reject) => {
-      giveUp = reject;
-    });
-    this.#calls.add(giveUp);
-    try {
-      const answer = this.#gate.pass().then((connection) => connection.call(contract.name, Object(request)));
-      const told = await within(this.timing.call, Promise.race([answer, stopping]), late);
-      return shaped(contract.output, told) as RpcOutput<Contract>;
-    } finally {
-      this.#calls.delete(giveUp);
-    }
+    const answer = this.#gate.pass().then((connection) => connection.call(contract.name, Object(request)));
+    return shaped(contract.output, await within(this.timing.call, answer, late)) as RpcOutput<Contract>;
   }
 }

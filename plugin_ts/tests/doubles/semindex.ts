@@ -56,6 +56,7 @@ async function serve(): Promise<void> {
   service.methods["double.change"] = (fields) => service.change(fields);
   service.methods["double.calls"] = () => service.calls;
   service.methods["double.print"] = ({ line }) => void process.stderr.write(`${String(line)}\n`);
+  service.methods["double.silence"] = ({ method }) => void service.silent.add(String(method));
   service.methods["double.die"] = ({ code }) => process.exit(Number(code));
   const socket = argument("--socket");
   const url = await service.listen(socket);

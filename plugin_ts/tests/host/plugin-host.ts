@@ -77,6 +77,7 @@ export class PluginHost {
   }
 
   invoke(method: string, input: unknown): Promise<unknown> {
+    if (!this.child.connected) return Promise.reject(new Error("Plugin is not running"));
     const requestId = String(++this.#requests);
     return new Promise((resolve, reject) => {
       this.#pending.set(requestId, { resolve, reject });

@@ -180,6 +180,20 @@ test("what a lock file of a dead service says is not believed", async () => {
   expect(status.message).toBe("in use by another process");
 });
 
+test("a service that is about to end is not used: its successor waits for it by itself", async () => {
+  const ending = new ServiceDouble(TOKEN);
+  const url = await ending.listen();
+  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "stopping", url }));
+  const subject = await world.plugin(world.configured());
+
+  await subject.until(({ phase }) => phase === "degraded"); // the double does not wait, as the real one would
+
+  expect(ending.calls).toEqual([]);
+  expect(world.pids()).not.toHaveLength(0);
+  await subject.host.stop();
+  await ending.close();
+});
+
 test("a token that the running service refuses is a failure that says so, and no second service is started", async () => {
   const running = new ServiceDouble("another-token-altogether");
   const url = await running.listen();
@@ -278,10 +292,26 @@ test("stopping the plugin ends the service in order, and answers whoever waits",
   expect(world.starts().at(-1)).toContain("ended in order");
 });
 
+test("a call that the service has not answered is refused when the plugin stops", async () => {
+  const subject = await world.plugin(world.configured());
+  await subject.ready();
+  await world.double("double.silence", { method: "semantic-index.reindex" });
+  const waiting = subject.host.invoke("semantic-index.reindex", { id: "a" });
+  waiting.catch(() => undefined);
+  while (!JSON.stringify(await world.double("double.calls")).includes('"method":"semantic-index.reindex","params":{"id"')) {
+    // each look is a round trip
+  }
+
+  const exit = await subject.host.stop();
+
+  await expect(waiting).rejects.toThrow("The connection to the semantic index service has ended");
+  expect(exit).toEqual({ code: 0, signal: null });
+});
+
 test.each([
-  ["deaf", { deaf: true }],
-  ["deaf and stubborn", { deaf: true, stubborn: true }],
-])("a service that is %s is ended before Paseo would have to kill the plugin", async (_, behaviour) => {
+  ["deaf is ended by a signal, in order,", { deaf: true }, "ended in order"],
+  ["deaf and stubborn is killed", { deaf: true, stubborn: true }, "serve"],
+])("a service that is %s before Paseo would have to kill the plugin", async (_, behaviour, last) => {
   world.behave(behaviour);
   const subject = await world.plugin(world.configured());
   await subject.ready();
@@ -291,6 +321,7 @@ test.each([
 
   expect(exit).toEqual({ code: 0, signal: null }); // not by the signals that the daemon sends after two seconds
   await bounded(gone(pid), "the service is still there");
+  expect(world.starts().at(-1)).toContain(last);
 });
 
 test("stopping the plugin while the service starts leaves no process behind", async () => {
