@@ -109,7 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     one = add(
         "orphans", commands.orphans, "show what is stored and nothing owns any more; the service collects it in time"
     )
-    one.add_argument("--purge", action="store_true", help="delete it now")
+    one.add_argument(
+        "--purge",
+        nargs="*",
+        metavar="NAME",
+        help="delete it now, or only what is named; also a collection that another cell has made, if it is named",
+    )
     return parser
 
 

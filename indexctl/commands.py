@@ -133,12 +133,13 @@ def revoke_token(client: Client, arguments: argparse.Namespace) -> Result:
 def orphans(client: Client, arguments: argparse.Namespace) -> Result:
     """Tell what nothing owns any more, and delete what was told if that is wanted."""
     found = client.get(route("orphans"), needs=("orphans",))["orphans"]
-    if arguments.purge and found:
-        names = {"names": [orphan["name"] for orphan in found]}
-        return Result(
-            "purged", client.call("POST", route("orphans", "purge"), body=names, needs=("orphans",))["orphans"]
-        )
-    return Result("orphans", found)
+    if arguments.purge is None:
+        return Result("orphans", found)
+    names = arguments.purge or [orphan["name"] for orphan in found]
+    if not names:
+        return Result("orphans", [])
+    gone = client.call("POST", route("orphans", "purge"), body={"names": names}, needs=("orphans",))["orphans"]
+    return Result("purged", gone)
 
 
 def _absolute(path: str) -> str:

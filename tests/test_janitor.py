@@ -10,6 +10,7 @@ from semindex.model.errors import InvalidInput, StoreUnavailable
 from semindex.model.places import Presence, Sighting
 from semindex.model.points import CollectionMetadata
 from semindex.model.registrations import Lifecycle
+from semindex.model.status import State
 from semindex.testing.bench import words
 from semindex.testing.intercept import Failing
 from tests.registries import PRIMARY, WORKTREE, Estate, Office, registration
@@ -76,6 +77,27 @@ async def test_a_dry_run_deletes_nothing_and_a_name_that_is_no_orphan_is_refused
         assert len(await office.bench.store.collections()) == 2
         await office.janitor.purge(["ws-ours"], dry_run=False)
         assert await office.bench.store.collections() == [office.collection(PRIMARY)]
+
+
+async def test_a_foreign_collection_is_deleted_only_by_name_and_then_its_workspace_is_built(
+    autojump_clock: MockClock,
+) -> None:
+    made = estate()
+    async with made.office() as office:
+        name = office.collection(PRIMARY)
+        await leave_collection(office, name, "another cell")
+        workspace = await office.register("primary", PRIMARY)
+        status = await workspace.settled()
+        assert (status.state, name in str(status.last_error)) == (State.ERROR, True)
+        assert await office.janitor.orphans() == []
+
+        assert [o.kind for o in await office.janitor.purge([name], dry_run=True)] == [OrphanKind.FOREIGN]
+        assert (await office.bench.store.describe(name) or pytest.fail("it is gone")).metadata is not None
+        await office.janitor.purge([name], dry_run=False)
+        while (await workspace.settled()).state is not State.INDEXED:
+            await workspace.changes.beyond(workspace.changes.value)
+        with pytest.raises(InvalidInput):
+            await office.janitor.purge([name], dry_run=False)
 
 
 async def test_a_deleted_worktree_is_retired_after_the_grace_and_comes_back_with_its_directory(

@@ -13,6 +13,7 @@ from enum import StrEnum
 import trio
 from attrs import define, field, frozen
 
+from semindex.engine.collection import is_foreign
 from semindex.engine.revision import Revision
 from semindex.model.errors import InvalidInput, SemindexError, first_of
 from semindex.model.ids import collection_name
@@ -41,6 +42,8 @@ class OrphanKind(StrEnum):
 
     COLLECTION = "collection"
     LEDGER = "ledger"
+    FOREIGN = "foreign"
+    """A collection that is not this cell's."""
 
 
 @frozen
@@ -111,15 +114,27 @@ class Janitor:
         return found
 
     async def purge(self, names: Iterable[str], *, dry_run: bool) -> list[Orphan]:
-        """Delete these orphans and return them; with ``dry_run`` only return them. Raises InvalidInput for another name."""
+        """Delete these orphans and return them; with ``dry_run`` only return them.
+
+        A collection that another cell or the reference engine has made is deleted as well: that is never done unless it
+        is named here (rulings, Profiles). Raises InvalidInput for a name of anything else.
+        """
         known = {orphan.name: orphan for orphan in await self.orphans()}
         wanted = list(dict.fromkeys(names))
-        if foreign := [name for name in wanted if name not in known]:
-            raise InvalidInput(f"{foreign[0][:200]} is no orphan; list them again.")
+        for name in wanted:
+            if name not in known:
+                known[name] = await self._foreign(name)
         if not dry_run:
             for name in wanted:
                 await self._delete(known[name])
         return [known[name] for name in wanted]
+
+    async def _foreign(self, name: str) -> Orphan:
+        if name in await self.store.collections():
+            info = await self.store.describe(name)
+            if info is not None and is_foreign(info, self.state.cell_id):
+                return Orphan(name, OrphanKind.FOREIGN, info.points, "Another cell or another engine has made it.")
+        raise InvalidInput(f"{name[:200]} is no orphan; list them again.")
 
     async def collect(self) -> None:
         """Purge retained indexes whose time is up, and orphans that have been such for the whole grace."""
@@ -154,6 +169,11 @@ class Janitor:
         # between them.
         if orphan.kind is OrphanKind.LEDGER:
             await self.registry.purge_unregistered(orphan.name)
+        elif orphan.kind is OrphanKind.FOREIGN:
+            await self.store.drop(orphan.name)
+            for lease in self.registry.leases():
+                if lease.workspace is not None and collection_name(lease.registration.path) == orphan.name:
+                    lease.workspace.retry()
         elif orphan.name not in map(collection_name, self.registry.paths()):
             await self.store.drop(orphan.name)
 

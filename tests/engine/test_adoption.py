@@ -72,7 +72,7 @@ async def test_without_being_asked_nothing_of_it_is_touched(autojump_clock: Mock
             status = await (await process.start(A)).settled()
 
     assert status.state is State.ERROR
-    assert "Take it over explicitly" in status.message
+    assert "Register the workspace with --adopt" in status.message
     assert await metadata_of(bench.store) == before
     assert bench.ledgers[A] == {}
 

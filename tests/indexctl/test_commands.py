@@ -227,9 +227,14 @@ def test_a_tidy_service_has_no_orphans_and_nothing_is_purged(indexctl: Run) -> N
 
 
 @pytest.mark.parametrize(
-    ("purge", "calls"), [(False, ["GET /v1/orphans"]), (True, ["GET /v1/orphans", "POST /v1/orphans/purge"])]
+    ("purge", "calls"),
+    [
+        (None, ["GET /v1/orphans"]),
+        ([], ["GET /v1/orphans", "POST /v1/orphans/purge"]),
+        (["/gone"], ["GET /v1/orphans", "POST /v1/orphans/purge"]),
+    ],
 )
-def test_orphans_are_only_deleted_if_that_is_said(purge: bool, calls: list[str]) -> None:
+def test_orphans_are_only_deleted_if_that_is_said(purge: list[str] | None, calls: list[str]) -> None:
     orphan = {"name": "/gone", "kind": "ledger", "points": 0, "reason": "Nobody has it."}
     with answering(*[said(orphans=[orphan])] * len(calls)) as cell:
         result = commands.orphans(cell.client(), argparse.Namespace(purge=purge))

@@ -91,5 +91,5 @@ def _require_same_space(
     if differences:
         raise ForeignCollection(
             f"The collection {collection} cannot be taken over, because its {', its '.join(differences)}. "
-            "Configure what it was made with, or purge it by name."
+            f"Configure what it was made with, or delete it: indexctl orphans --purge {collection}."
         )

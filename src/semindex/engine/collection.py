@@ -78,7 +78,8 @@ class CollectionKeeper:
         metadata = CollectionMetadata.from_payload(info.metadata or {})
         if is_foreign(info, self._cell_id):
             raise ForeignCollection(
-                f"The collection {self.name} was not made by this cell. Take it over explicitly, or purge it by name."
+                f"The collection {self.name} was not made by this cell. Register the workspace with --adopt, or delete "
+                f"the collection: indexctl orphans --purge {self.name}."
             )
         if differences := self._differences(info, metadata):
             self.is_outdated = True
