@@ -23,9 +23,11 @@ import trio
 from semindex.cell.cell import Cell
 from semindex.commands.startup import quieten_collector
 from semindex.core.filetypes import handling
+from semindex.embedders.factory import open_embedder
 from semindex.embedders.hashing import HashingEmbedder
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import State
+from semindex.service import OpenEmbedder
 from semindex.testing.cells import config_below, embedding_with, indexed, running_cell, workspace_of
 
 QUESTIONS = (
@@ -87,9 +89,9 @@ def peak_memory() -> Iterator[tuple[str, int]]:
         yield label, peak_bytes(process.pid) >> 20
 
 
-async def cold(home: Path, tree: Path, files: int, size: int, label: str) -> float:
+async def cold(home: Path, tree: Path, files: int, size: int, label: str, embedder: OpenEmbedder) -> float:
     """Index a tree into an empty cell, print the figures, and return the seconds it took."""
-    async with running_cell(config_below(home, tree)) as cell:
+    async with running_cell(config_below(home, tree), embedder=embedder) as cell:
         began = time.perf_counter()
         status = await indexed(cell, "tree", tree)
         seconds = time.perf_counter() - began
@@ -151,9 +153,9 @@ async def main(tree: Path) -> None:
         home = Path(scratch)
         files, size = copy_sources(tree, home / "tree")
         print(f"{files} files, {size / 1e6:.1f} MB")
-        with embedding_with(InstantEmbedder()):
-            instant = await cold(home / "instant", home / "tree", files, size, "instant embedder")
-        embedded = await cold(home / "embedded", home / "tree", files, size, "embedded model")
+        instantly = embedding_with(InstantEmbedder())
+        instant = await cold(home / "instant", home / "tree", files, size, "instant embedder", instantly)
+        embedded = await cold(home / "embedded", home / "tree", files, size, "embedded model", open_embedder)
         print(f"the embedded model makes a cold run {embedded / instant:.2f} times as long")
         many_small_files(home / "many")
         await rescans(home / "rescan", home / "many")

@@ -63,9 +63,9 @@ async def one_round(cell: Cell, tree: Path, number: int, *, settled: int) -> flo
     return seconds
 
 
-async def rounds(home: Path, tree: Path, count: int, *, settled: int) -> list[float]:
+async def rounds(home: Path, tree: Path, embedder: InstantEmbedder, count: int, *, settled: int) -> list[float]:
     """Do some rounds in a cell of their own."""
-    async with running_cell(config_below(home, tree)) as cell:
+    async with running_cell(config_below(home, tree), embedder=embedding_with(embedder)) as cell:
         return [await one_round(cell, tree, number, settled=settled) for number in range(count)]
 
 
@@ -77,8 +77,7 @@ async def main(count: int) -> None:
         write_tree(home / "tree")
         kinds = [("instant embedder", InstantEmbedder(), 200), ("hanging embedder", HangingEmbedder(), 0)]
         for label, embedder, settled in kinds:
-            with embedding_with(embedder):
-                times = await rounds(home / label.split()[0], home / "tree", count, settled=settled)
+            times = await rounds(home / label.split()[0], home / "tree", embedder, count, settled=settled)
             p95 = statistics.quantiles(times, n=20)[-1]
             print(
                 f"{label}: release with purge p50 {statistics.median(times):.3f} s, p95 {p95:.3f} s, most {max(times):.3f} s"

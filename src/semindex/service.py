@@ -6,9 +6,10 @@ chunker pool, then the embedding scheduler, then the workspaces, which drain whi
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import trio
 from attrs import frozen
@@ -19,7 +20,7 @@ from semindex.cell.leases import Leases, lies_in
 from semindex.cell.operations import Operations
 from semindex.cell.searches import SearchDefaults, Searches
 from semindex.cell.tokens import SearchTokens
-from semindex.config import CellConfig
+from semindex.config import CellConfig, IndexingConfig
 from semindex.core.eligibility import FileTypes
 from semindex.embedders.factory import concurrency_of, open_embedder
 from semindex.engine.collection import purge_collection
@@ -46,7 +47,7 @@ from semindex.observe.calls import observed
 from semindex.observe.health import DependencyHealth
 from semindex.observe.metrics import Metrics
 from semindex.parsing.pool import ProcessChunkerPool, open_chunker_pool
-from semindex.ports import CellState, ChunkerPool, EventSource, VectorStore
+from semindex.ports import CellState, ChunkerPool, Embedder, EventSource, TryFailed, VectorStore
 from semindex.registry import Registry
 from semindex.state.cell_directory import CellDirectory
 from semindex.state.cell_state import open_cell_state
@@ -64,6 +65,17 @@ PURGE_GRACE = 10.0
 """Seconds for deleting the data of a workspace that does not run."""
 SHUTDOWN_MARGIN = 0.5
 """Seconds beyond its graces after which an orderly end is cut."""
+
+
+OpenEmbedder = Callable[[IndexingConfig, TryFailed], AbstractAsyncContextManager[Embedder]]
+"""Opens the embedder of a cell, which tells of tries that failed."""
+
+
+class OpenEventSource(Protocol):
+    """Opens the event source of a cell."""
+
+    def __call__(self, *, overflowed: Callable[[], object]) -> AbstractAsyncContextManager[EventSource]:
+        """``overflowed`` is called whenever events were lost."""
 
 
 @frozen
@@ -128,9 +140,16 @@ class WorkspaceMaker:
 
 
 @asynccontextmanager
-async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterator[Cell]:
+async def open_cell(
+    config: CellConfig,
+    directory: CellDirectory,
+    *,
+    embedder: OpenEmbedder = open_embedder,
+    events: OpenEventSource = open_event_source,
+) -> AsyncIterator[Cell]:
     """Open a cell in a directory that this process holds; its registrations are not restored yet.
 
+    ``embedder`` and ``events`` open what makes its vectors and what tells it of edits.
     On leaving, workspaces drain within the grace, then everything is closed. Raises ConfigurationError, StateDamaged,
     StateUnwritable. As with any nursery, errors of the body come out in an ExceptionGroup.
     """
@@ -151,13 +170,13 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
         )
         store = observed(vectors, store_health, metrics.storing)
         pool = await stack.enter_async_context(open_chunker_pool(config.workers))
-        events = await stack.enter_async_context(open_event_source(overflowed=metrics.overflowed))
-        model = await stack.enter_async_context(open_embedder(config.indexing, embedder_health.try_failed))
-        embedder = observed(model, embedder_health, metrics.embedding)
-        scheduler = EmbeddingScheduler(embedder, cache, concurrency=concurrency_of(config.indexing))
+        watching = await stack.enter_async_context(events(overflowed=metrics.overflowed))
+        model = await stack.enter_async_context(embedder(config.indexing, embedder_health.try_failed))
+        embedding = observed(model, embedder_health, metrics.embedding)
+        scheduler = EmbeddingScheduler(embedding, cache, concurrency=concurrency_of(config.indexing))
         async with trio.open_nursery() as services:
             await services.start(scheduler.run)
-            probe = partial(embedder.embed, ["probe"], Role.QUERY)
+            probe = partial(embedding.embed, ["probe"], Role.QUERY)
             services.start_soon(partial(embedder_health.probe_while_failing, probe, at_first=True))
             services.start_soon(store_health.probe_while_failing, store.collections)
             async with trio.open_nursery() as workspaces:
@@ -167,7 +186,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     store,
                     pool,
                     scheduler,
-                    events,
+                    watching,
                     changes,
                     file_threads,
                     workspaces,
@@ -198,7 +217,7 @@ async def open_cell(config: CellConfig, directory: CellDirectory) -> AsyncIterat
                     cache=cache,
                     embedder_health=lambda: embedder_health.status,
                     store_health=lambda: store_health.status,
-                    watchers=lambda: events.watched,
+                    watchers=lambda: watching.watched,
                     metrics=metrics.text,
                 )
                 async with trio.open_nursery() as housekeeping:

@@ -1,12 +1,10 @@
 """Cells on real files that embed at no cost, count what they embed, and hear of changes at once, late or never."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from enum import Enum
 from pathlib import Path
-from unittest.mock import patch
 
-from semindex import service
 from semindex.cell.cell import Cell
 from semindex.embedders.hashing import HashingEmbedder
 from semindex.files.watching.source import open_event_source
@@ -53,7 +51,6 @@ async def cheap_cell(
     home: Path, *roots: Path, embedder: Embedder | None = None, watching: Watching = Watching.ON
 ) -> AsyncIterator[Cell]:
     """Run a cell that keeps everything below a directory; ``embedder`` may outlive it, to count over several lives."""
-    async with AsyncExitStack() as stack:
-        stack.enter_context(embedding_with(embedder or CountingEmbedder()))
-        stack.enter_context(patch.object(service, "open_event_source", watching.source))
-        yield await stack.enter_async_context(running_cell(config_below(home, *roots)))
+    opened = embedding_with(embedder or CountingEmbedder())
+    async with running_cell(config_below(home, *roots), embedder=opened, events=watching.source) as cell:
+        yield cell

@@ -1,19 +1,19 @@
 """A whole cell in this process: real state, real store, real model, real files; no listener."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 import trio
 
-from semindex import service
 from semindex.cell.cell import Cell
 from semindex.config import CellConfig
+from semindex.embedders.factory import open_embedder
 from semindex.engine.workspace import Workspace
+from semindex.files.watching.source import open_event_source
 from semindex.model.status import WorkspaceStatus
 from semindex.ports import Embedder
-from semindex.service import open_cell, restore
+from semindex.service import OpenEmbedder, OpenEventSource, open_cell, restore
 from semindex.state.cell_directory import open_cell_directory
 
 PATIENCE = 600.0
@@ -26,23 +26,26 @@ def config_below(home: Path, *roots: Path) -> CellConfig:
 
 
 @asynccontextmanager
-async def running_cell(config: CellConfig) -> AsyncIterator[Cell]:
-    """Open a cell and restore its registrations."""
-    async with open_cell_directory(config.state_directory) as directory, open_cell(config, directory) as cell:
+async def running_cell(
+    config: CellConfig, *, embedder: OpenEmbedder = open_embedder, events: OpenEventSource = open_event_source
+) -> AsyncIterator[Cell]:
+    """Open a cell and restore its registrations; see :func:`semindex.service.open_cell`."""
+    async with (
+        open_cell_directory(config.state_directory) as directory,
+        open_cell(config, directory, embedder=embedder, events=events) as cell,
+    ):
         await restore(cell)
         yield cell
 
 
-@contextmanager
-def embedding_with(embedder: Embedder) -> Iterator[None]:
-    """Have each cell that is opened meanwhile embed with this; it may outlive them."""
+def embedding_with(embedder: Embedder) -> OpenEmbedder:
+    """Return what has a cell embed with this, which may outlive it."""
 
     @asynccontextmanager
-    async def open_embedder(*_: object) -> AsyncIterator[Embedder]:
+    async def open_it(*_: object) -> AsyncIterator[Embedder]:
         yield embedder
 
-    with patch.object(service, "open_embedder", open_embedder):
-        yield
+    return open_it
 
 
 def workspace_of(cell: Cell, registration_id: str) -> Workspace:
