@@ -1,13 +1,11 @@
 """The composition root: a cell opens where something is missing, and ends where something hangs."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 import trio
 
-from semindex import service
 from semindex.config import IndexingConfig, ShutdownConfig
 from semindex.embedders.static import PROFILE, StaticEmbedder
 from semindex.model.answers import CellPhase
@@ -17,7 +15,8 @@ from semindex.model.registrations import OperationState
 from semindex.model.status import State
 from semindex.observe import health
 from semindex.ports import Vectors
-from semindex.testing.cells import config_below, running_cell, workspace_of
+from semindex.service import OpenEmbedder
+from semindex.testing.cells import config_below, embedding_with, running_cell, workspace_of
 
 PATIENCE = 60.0
 TEXT = "# Heliotrope authentication validates bearer credentials before it dispatches the request.\n"
@@ -37,18 +36,9 @@ class Embedder:
         return await (await StaticEmbedder.load()).embed(texts, role)
 
 
-@pytest.fixture
-def embedding(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Awaitable[None]]], None]:
-    """Has every cell embed by calling something first."""
-
-    def install(before: Callable[[], Awaitable[None]]) -> None:
-        @asynccontextmanager
-        async def open_embedder(*_: object) -> AsyncIterator[Embedder]:
-            yield Embedder(before)
-
-        monkeypatch.setattr(service, "open_embedder", open_embedder)
-
-    return install
+def embedding_after(before: Callable[[], Awaitable[None]]) -> OpenEmbedder:
+    """Has a cell embed by calling something first."""
+    return embedding_with(Embedder(before))
 
 
 @pytest.fixture
@@ -59,35 +49,30 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-async def test_a_cell_ends_within_its_grace_although_its_embedder_hangs(
-    tmp_path: Path, tree: Path, embedding: Callable[[Callable[[], Awaitable[None]]], None]
-) -> None:
+async def test_a_cell_ends_within_its_grace_although_its_embedder_hangs(tmp_path: Path, tree: Path) -> None:
     hanging = trio.Event()
 
     async def hang() -> None:
         hanging.set()
         await trio.sleep_forever()
 
-    embedding(hang)
+    embedder = embedding_after(hang)
     config = config_below(tmp_path, tree).model_copy(update={"shutdown": ShutdownConfig(drain_grace_ms=50)})
     with trio.fail_after(PATIENCE):
-        async with running_cell(config) as cell:
+        async with running_cell(config, embedder=embedder) as cell:
             await cell.leases.register("tree", str(tree))
             operation = await cell.operations.reindex("tree")
             await hanging.wait()
             assert cell.operations.get(operation.id).state is OperationState.RUNNING
 
-        async with running_cell(config) as cell:
+        async with running_cell(config, embedder=embedder) as cell:
             ended = cell.operations.get(operation.id)
             assert ended.state is OperationState.FAILED
             assert ended.error
 
 
 async def test_a_cell_is_degraded_while_its_embedder_does_not_answer_and_recovers_by_itself(
-    tmp_path: Path,
-    tree: Path,
-    embedding: Callable[[Callable[[], Awaitable[None]]], None],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "PROBE_PAUSE", 0.01)
     is_down = True
@@ -97,9 +82,8 @@ async def test_a_cell_is_degraded_while_its_embedder_does_not_answer_and_recover
         if is_down:
             raise EmbedderUnavailable("The endpoint does not answer; see whether it runs.")
 
-    embedding(answer)
     with trio.fail_after(PATIENCE):
-        async with running_cell(config_below(tmp_path, tree)) as cell:
+        async with running_cell(config_below(tmp_path, tree), embedder=embedding_after(answer)) as cell:
             await cell.leases.register("tree", str(tree))
             while cell.phase()[0] is CellPhase.READY:
                 await cell.changes.beyond(cell.changes.value)
