@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 from attrs import define, field
-from wsproto.connection import Connection, ConnectionType
+from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import CloseConnection, Event, Ping, TextMessage
 
 from tests.http.conftest import CONTROL_TOKEN
@@ -81,6 +81,12 @@ class WebSocket:
         assert message["method"] == "semantic-index.changed"
         return dict(message["params"])
 
+    async def push_anew(self) -> dict[str, Any]:
+        """Watch, and return what is pushed because of that."""
+        await self.call("semantic-index.watch")
+        self.pushed.clear()
+        return await self.push()
+
     async def send(self, message: Any) -> None:
         """Send a text, or a value as JSON."""
         text = message if isinstance(message, str) else json.dumps(message)
@@ -131,11 +137,12 @@ class WebSocket:
             while self._events:
                 event = self._events.pop(0)
                 if isinstance(event, Ping):
-                    if self.answers_pings:
+                    if self.answers_pings and self.protocol.state is ConnectionState.OPEN:
                         await self.stream.send_all(self.protocol.send(event.response()))
                     continue
                 if isinstance(event, CloseConnection):
-                    with suppress(trio.BrokenResourceError):
+                    # Not while half a frame is out; nor is it an error that nobody waits for it.
+                    with suppress(trio.BusyResourceError, trio.BrokenResourceError):
                         await self.stream.send_all(self.protocol.send(event.response()))
                 return event
             data = await self.stream.receive_some()
