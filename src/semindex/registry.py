@@ -7,7 +7,7 @@ changes its course. Nothing is forgotten because it cannot be restored now. Whic
 """
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import trio
 from attrs import evolve
@@ -27,6 +27,7 @@ from semindex.model.errors import (
     first_of,
 )
 from semindex.model.registrations import Lifecycle, Registration, Retained
+from semindex.model.times import utc_now
 from semindex.openings import Hindrance, Openings, Purge, StartWorkspace, unhindered
 from semindex.ports import CellState
 
@@ -154,7 +155,9 @@ class Registry:
             raise Conflict("A worktree's baseline must differ from the worktree.")
         baselines = [lease for lease in self._book.of(baseline_path) if lease.registration.baseline_path is None]
         if not baselines:
-            raise BaselineMissing("The primary checkout must be registered before its worktree.")
+            raise BaselineMissing(
+                f"The primary checkout {wanted.baseline_path} must be registered before its worktree; register it first."
+            )
         if all(lease.registration.lifecycle is Lifecycle.RELEASING for lease in baselines):
             raise Releasing("The primary checkout is being released.")
 
@@ -323,7 +326,7 @@ class Registry:
                     before = len(workspace.index.queue)
                 await self._openings.close(path, "The registration is being released.", purge=purge)
             if is_last and not purge:
-                retained = Retained(path, registration.baseline_path, datetime.now(UTC), self._policy.ttl)
+                retained = Retained(path, registration.baseline_path, utc_now(), self._policy.ttl)
             await self._state.registrations.delete(registration.id, retained)
             self._book.remove(lease)
         cancelled = len(workspace.index.queue) if is_last and workspace is not None else 0

@@ -115,7 +115,10 @@ class Searches:
                 found[lease.registration.path] = (lease.registration.id, below)
         if len(found) > 1:
             names = ", ".join(sorted(found))
-            raise AmbiguousRoot(f"Exactly one registered MCP workspace root is required; these are: {names}.")
+            raise AmbiguousRoot(
+                f"Exactly one registered MCP workspace root is required; these are: {names}. "
+                "Open one of them alone, or connect with a token of one registration (indexctl token create)."
+            )
         if not found:
             raise UnregisteredRoot(
                 refusals[0] if refusals else "The client named no root; open a registered directory."
@@ -129,7 +132,10 @@ class Searches:
             raise UnregisteredRoot(f"The client's root cannot be used: {error}") from error
         above = [lease for lease in self.registry.leases() if lies_in(place.path, lease.registration.path)]
         if not above:
-            raise UnregisteredRoot(f"The MCP workspace root is not registered for semantic indexing: {place.path}.")
+            raise UnregisteredRoot(
+                f"The MCP workspace root is not registered for semantic indexing: {place.path}. "
+                "Register it first (indexctl register --id NAME --path PATH)."
+            )
         lease = max(above, key=lambda lease: len(lease.registration.path))
         workspace = lease.registration.path
         between = next((top for top in place.tops if len(top) > len(workspace)), None)
