@@ -7,7 +7,7 @@ the same file system as before, that it is not there: neither a denied permissio
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 import trio
@@ -20,6 +20,7 @@ from semindex.model.ids import collection_name
 from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
 from semindex.model.registrations import Retained
+from semindex.model.times import utc_now
 from semindex.ports import CellState, Places, VectorStore
 from semindex.registry import Registry
 
@@ -138,7 +139,7 @@ class Janitor:
 
     async def collect(self) -> None:
         """Purge retained indexes whose time is up, and orphans that have been such for the whole grace."""
-        now = datetime.now(UTC)
+        now = utc_now()
         for kept in await self.state.registrations.load_retained():
             if _is_expired(kept, now) and kept.path not in self.registry.paths():
                 await self._expire(kept.path)

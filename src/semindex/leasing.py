@@ -18,8 +18,8 @@ class Policy:
     """What becomes of an index without a registration, and how many registrations there may be."""
 
     purge_worktrees: bool
-    ttl: int | None
-    """Seconds for which an index stays that is kept without a registration; None: for ever."""
+    ttl: int
+    """Seconds for which an index stays that is kept without a registration."""
     max_registrations: int
 
     def purges(self, registration: Registration, wish: bool | None) -> bool:

@@ -1,7 +1,6 @@
 """Registering, releasing and looking at registrations."""
 
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from attrs import frozen
 
@@ -12,6 +11,7 @@ from semindex.model.ids import collection_name
 from semindex.model.places import Place
 from semindex.model.registrations import Lifecycle, Registration
 from semindex.model.status import State, WorkspaceStatus
+from semindex.model.times import utc_now
 from semindex.ports import Places
 from semindex.registry import Registry
 
@@ -50,7 +50,7 @@ class Leases:
             registration_id,
             place.path,
             await self._baseline(place, baseline),
-            datetime.now(UTC),
+            utc_now(),
             purge_on_release=purge_on_release,
             project_id=project_id,
             workspace_id=workspace_id,

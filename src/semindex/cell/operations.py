@@ -4,7 +4,6 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 
 import trio
 from attrs import evolve
@@ -23,6 +22,7 @@ from semindex.model.errors import (
 from semindex.model.limits import KEPT_OPERATIONS
 from semindex.model.registrations import INTERRUPTED, Operation, OperationKind, OperationState
 from semindex.model.status import State
+from semindex.model.times import utc_now
 from semindex.ports import CellState
 from semindex.registry import Registry
 from semindex.shielding import grace_period
@@ -90,7 +90,7 @@ class Operations:
         if not force and (overlays := self._registry.overlays_of(lease.registration.path)):
             names = ", ".join(sorted(overlay.registration.id for overlay in overlays))
             raise BaselineInUse(f"Worktrees build on this primary checkout: {names}. Release them first, or force it.")
-        operation = Operation(str(uuid.uuid4()), registration_id, kind, datetime.now(UTC))
+        operation = Operation(str(uuid.uuid4()), registration_id, kind, utc_now())
         # First on disk: one that could not be written must not be shown, since nothing carries it out.
         await self._state.operations.save(operation)
         self._known[operation.id] = operation
@@ -136,7 +136,7 @@ class Operations:
     async def _end(self, operation: Operation, path: str, error: str | None) -> None:
         state = OperationState.COMPLETED if error is None else OperationState.FAILED
         # First in memory: it has ended, whether that can be written or not.
-        ended = self._known[operation.id] = evolve(operation, state=state, completed_at=datetime.now(UTC), error=error)
+        ended = self._known[operation.id] = evolve(operation, state=state, completed_at=utc_now(), error=error)
         self._under_way[path].pop(operation.id)
         if not self._under_way[path]:
             del self._under_way[path]

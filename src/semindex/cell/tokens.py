@@ -2,11 +2,11 @@
 
 import secrets
 import uuid
-from datetime import UTC, datetime
 
 from semindex.leasing import Lease
 from semindex.model.errors import UnknownToken
 from semindex.model.registrations import TokenRecord, token_digest
+from semindex.model.times import utc_now
 from semindex.ports import CellState
 from semindex.registry import Registry
 
@@ -45,7 +45,7 @@ class SearchTokens:
         """Make a token and return it with its record. Raises UnknownRegistration."""
         lease = self._registry.lease(registration_id)
         token = secrets.token_urlsafe(32)
-        record = TokenRecord(str(uuid.uuid4()), registration_id, token_digest(token), label, datetime.now(UTC))
+        record = TokenRecord(str(uuid.uuid4()), registration_id, token_digest(token), label, utc_now())
         await self._state.tokens.add(record)
         self._forget_released()
         self._by_digest[record.digest] = (record, lease)

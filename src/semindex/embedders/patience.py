@@ -5,12 +5,12 @@ import logging
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from typing import TypeVar
 
 import trio
 
 from semindex.embedders.endpoint import Passing, RateLimited
+from semindex.model.times import utc_now
 from semindex.ports import TryFailed
 
 logger = logging.getLogger(__name__)
@@ -89,5 +89,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             moment = email.utils.parsedate_to_datetime(value)
         except ValueError:
             return None
-        seconds = (moment - datetime.now(UTC)).total_seconds() if moment.tzinfo else math.nan
+        seconds = (moment - utc_now()).total_seconds() if moment.tzinfo else math.nan
     return max(0.0, seconds) if math.isfinite(seconds) else None

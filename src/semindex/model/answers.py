@@ -18,7 +18,6 @@ class CellPhase(StrEnum):
     DEGRADED = "degraded"
     """It answers, but something that it needs does not."""
     STOPPING = "stopping"
-    STOPPED = "stopped"
 
 
 @frozen

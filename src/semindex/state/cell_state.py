@@ -3,9 +3,9 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
+from semindex.model.times import utc_now
 from semindex.state.columns import to_text
 from semindex.state.database import Connection, Database, open_database
 from semindex.state.ledger import SqliteLedger, sweep
@@ -41,7 +41,7 @@ async def open_cell_state(path: Path) -> AsyncIterator[SqliteCellState]:
     """
     async with open_database(path) as database:
         state = SqliteCellState(database, await database.write(_cell_id))
-        await state.operations.interrupt_running(datetime.now(UTC))
+        await state.operations.interrupt_running(utc_now())
         await sweep(database)
         yield state
 
@@ -50,7 +50,7 @@ def _cell_id(connection: Connection) -> str:
     known = connection.execute("SELECT id FROM cell").fetchone()
     if known is None:
         known = (str(uuid.uuid4()),)
-        connection.execute("INSERT INTO cell VALUES (?, ?)", (*known, to_text(datetime.now(UTC))))
+        connection.execute("INSERT INTO cell VALUES (?, ?)", (*known, to_text(utc_now())))
     return str(known[0])
 
 

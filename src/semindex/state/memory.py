@@ -6,7 +6,7 @@ Every call is a checkpoint first and then happens at once: a call that was cance
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 import trio
@@ -24,6 +24,7 @@ from semindex.model.registrations import (
     TokenRecord,
 )
 from semindex.model.status import FileRecord
+from semindex.model.times import utc_now
 from semindex.ports import CacheCounters, Vectors
 
 
@@ -229,4 +230,4 @@ class MemoryCellState:
 
     async def restart(self) -> None:
         """Do what opening the state again does."""
-        await self.operations.interrupt_running(datetime.now(UTC))
+        await self.operations.interrupt_running(utc_now())

@@ -1,7 +1,7 @@
 """Keeps a worker of the embedded store alive, and carries calls through its deaths.
 
-Owns the restart with growing delays, the retry of calls that were under way, their deadline, and the account of all
-this for the status page. Every operation is idempotent, which is why a call that may have been done is done again.
+Owns the restart with growing delays, the retry of calls that were under way, and their deadline. Every operation is
+idempotent, which is why a call that may have been done is done again.
 """
 
 import logging
@@ -33,7 +33,7 @@ TRIES = 2
 
 @frozen
 class WorkerHealth:
-    """State of the worker now."""
+    """State of the worker now, which is how tests find the process that they end."""
 
     pid: int | None
     """Process id of the worker; None while there is none that can be used."""
@@ -41,13 +41,6 @@ class WorkerHealth:
     """Deaths since the store was opened."""
     last_error: str | None
     """Why the worker last died."""
-    last_latency: float | None
-    """Seconds that the latest answered call took."""
-
-    @property
-    def alive(self) -> bool:
-        """Say whether calls can be answered now."""
-        return self.pid is not None
 
 
 class WorkerSupervisor:
@@ -63,13 +56,12 @@ class WorkerSupervisor:
         self._deaths: deque[float] = deque()
         self._restarts = 0
         self._last_error: str | None = None
-        self._last_latency: float | None = None
 
     @property
     def health(self) -> WorkerHealth:
         """Return a snapshot."""
         pid = None if self._connection is None else self._connection.pid
-        return WorkerHealth(pid, self._restarts, self._last_error, self._last_latency)
+        return WorkerHealth(pid, self._restarts, self._last_error)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep a worker alive until cancelled; then it closes its collections first. Started: calls are taken, and wait."""
@@ -94,14 +86,12 @@ class WorkerSupervisor:
         began = trio.current_time()
         try:
             with trio.fail_after(self._call_deadline):
-                reply = await self._ask(request, blob)
+                return await self._ask(request, blob)
         except trio.TooSlowError:
             if self._connection is not None and self._connection.last_heard <= began:
                 self._connection.kill(f"it hung for {self._call_deadline:g} s in {request['operation']}")
             message = f"The embedded vector store did not answer within {self._call_deadline:g} s; try again."
             raise StoreUnavailable(message) from None
-        self._last_latency = trio.current_time() - began
-        return reply
 
     async def _ask(self, request: object, blob: bytes) -> list[Frame]:
         tries = 0
