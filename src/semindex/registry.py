@@ -156,7 +156,7 @@ class Registry:
         baselines = [lease for lease in self._book.of(baseline_path) if lease.registration.baseline_path is None]
         if not baselines:
             raise BaselineMissing(
-                f"The primary checkout {wanted.baseline_path} must be registered before its worktree; register it first."
+                f"The primary checkout {baseline_path} must be registered before its worktree; register it first."
             )
         if all(lease.registration.lifecycle is Lifecycle.RELEASING for lease in baselines):
             raise Releasing("The primary checkout is being released.")
