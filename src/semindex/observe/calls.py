@@ -1,9 +1,9 @@
-"""Ports under observation: each call of one is told to observers once it is over, with its duration and its error.
+"""Ports seen through a proxy: something is done around each call of one, for example telling observers how it ended.
 
 One proxy serves all ports, since each of their calls is an ``async`` method; attributes pass through.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
@@ -12,6 +12,26 @@ import trio
 from attrs import frozen
 
 Port = TypeVar("Port")
+Method = Callable[..., Awaitable[Any]]
+
+
+def around(port: Port, wrapper: Callable[[str, Method], Method]) -> Port:
+    """Return the port with each of its methods replaced by what ``wrapper`` makes of name and method, an ``async`` function."""
+    return cast("Port", _Proxy(port, wrapper))
+
+
+class _Proxy:
+    def __init__(self, port: object, wrapper: Callable[[str, Method], Method]) -> None:
+        self._port = port
+        self._wrapper = wrapper
+
+    def __getattr__(self, name: str) -> object:
+        attribute = getattr(self._port, name)
+        if not iscoroutinefunction(attribute):
+            return attribute
+        wrapped = wraps(attribute)(self._wrapper(name, attribute))
+        setattr(self, name, wrapped)  # found at once from now on
+        return wrapped
 
 
 @frozen
@@ -29,34 +49,23 @@ Observer = Callable[[Call], None]
 
 
 def observed(port: Port, *observers: Observer) -> Port:
-    """Return the port with all of its calls told to the observers."""
-    return cast("Port", _Proxy(port, observers))
+    """Return the port with all of its calls told to the observers, each once it is over."""
 
+    def tell(call: Call) -> None:
+        for observe in observers:
+            observe(call)
 
-class _Proxy:
-    def __init__(self, port: object, observers: Sequence[Observer]) -> None:
-        self._port = port
-        self._observers = observers
-
-    def __getattr__(self, name: str) -> object:
-        attribute = getattr(self._port, name)
-        if not iscoroutinefunction(attribute):
-            return attribute
-
-        @wraps(attribute)
+    def telling(name: str, method: Method) -> Method:
         async def call(*arguments: Any, **options: Any) -> Any:
             began = trio.current_time()
             try:
-                result = await attribute(*arguments, **options)
+                result = await method(*arguments, **options)
             except Exception as error:
-                self._tell(Call(name, arguments, trio.current_time() - began, error))
+                tell(Call(name, arguments, trio.current_time() - began, error))
                 raise
-            self._tell(Call(name, arguments, trio.current_time() - began, None))
+            tell(Call(name, arguments, trio.current_time() - began, None))
             return result
 
-        setattr(self, name, call)  # found at once from now on
         return call
 
-    def _tell(self, call: Call) -> None:
-        for observe in self._observers:
-            observe(call)
+    return around(port, telling)

@@ -1,15 +1,13 @@
-"""Standing between the engine and a port: every fault, count, pause and kill of the tests goes through here.
-
-One proxy serves all ports, since each of their calls is an ``async`` method; attributes pass through.
-"""
+"""Standing between the engine and a port: every fault, count, pause and kill of the tests goes through here."""
 
 from collections.abc import Awaitable, Iterable
-from functools import wraps
-from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeVar, cast
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import trio
 from attrs import define, field, frozen
+
+from semindex.observe.calls import Method, around
 
 P = TypeVar("P")
 
@@ -49,34 +47,22 @@ class Around(Protocol):
 
 def intercept(port: P, name: str, arounds: Iterable[Around]) -> P:
     """Return the port with every call led through all of ``arounds``, the first one outermost."""
-    for around in reversed(list(arounds)):
-        port = cast("P", _Proxy(port, name, around))
+    for each in reversed(list(arounds)):
+        port = around(port, partial(_through, each, name))
     return port
 
 
-class _Proxy:
-    def __init__(self, port: object, name: str, around: Around) -> None:
-        self._port = port
-        self._name = name
-        self._around = around
+def _through(each: Around, port: str, name: str, method: Method) -> Method:
+    async def through(*args: Any, **kwargs: Any) -> Any:
+        made = Call(port, name, args, kwargs)
 
-    def __getattr__(self, name: str) -> object:
-        attribute = getattr(self._port, name)
-        if not iscoroutinefunction(attribute):
-            return attribute
+        def proceed(call: Call | None = None) -> Awaitable[Any]:
+            call = made if call is None else call
+            return method(*call.args, **call.kwargs)
 
-        @wraps(attribute)
-        async def through(*args: Any, **kwargs: Any) -> Any:
-            made = Call(self._name, name, args, kwargs)
+        return await each(made, proceed)
 
-            def proceed(call: Call | None = None) -> Awaitable[Any]:
-                call = made if call is None else call
-                result: Awaitable[Any] = attribute(*call.args, **call.kwargs)
-                return result
-
-            return await self._around(made, proceed)
-
-        return through
+    return through
 
 
 @define
