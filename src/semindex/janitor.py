@@ -13,6 +13,7 @@ from enum import StrEnum
 import trio
 from attrs import define, field, frozen
 
+from semindex.clock import utc_now
 from semindex.engine.collection import is_foreign
 from semindex.engine.revision import Revision
 from semindex.model.errors import InvalidInput, SemindexError, first_of
@@ -20,7 +21,6 @@ from semindex.model.ids import collection_name
 from semindex.model.places import Presence
 from semindex.model.points import CollectionMetadata
 from semindex.model.registrations import Retained
-from semindex.model.times import utc_now
 from semindex.ports import CellState, Places, VectorStore
 from semindex.registry import Registry
 

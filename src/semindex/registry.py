@@ -12,6 +12,7 @@ from datetime import timedelta
 import trio
 from attrs import evolve
 
+from semindex.clock import utc_now
 from semindex.engine.revision import Revision
 from semindex.engine.workspace import Workspace
 from semindex.leasing import DELETED, Lease, LeaseBook, Policy, Receipt, Release
@@ -27,7 +28,6 @@ from semindex.model.errors import (
     first_of,
 )
 from semindex.model.registrations import Lifecycle, Registration, Retained
-from semindex.model.times import utc_now
 from semindex.openings import Hindrance, Openings, Purge, StartWorkspace, unhindered
 from semindex.ports import CellState
 

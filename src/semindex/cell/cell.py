@@ -13,12 +13,12 @@ from semindex.cell.leases import Leases
 from semindex.cell.operations import Operations
 from semindex.cell.searches import Searches
 from semindex.cell.tokens import SearchTokens
+from semindex.clock import utc_now
 from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.janitor import Janitor
 from semindex.model.answers import CellPhase, CellStatus, DependencyStatus
 from semindex.model.limits import MAX_HOLD
-from semindex.model.times import utc_now
 from semindex.ports import EmbeddingCache
 
 _COUNTER = re.compile(r"[0-9]{1,18}")

@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from attrs import frozen
 
+from semindex.clock import utc_now
 from semindex.leasing import Lease, Receipt
 from semindex.model.answers import RegistrationStatus
 from semindex.model.errors import OutsideRoots, PathRefused
@@ -11,7 +12,6 @@ from semindex.model.ids import collection_name
 from semindex.model.places import Place
 from semindex.model.registrations import Lifecycle, Registration
 from semindex.model.status import State, WorkspaceStatus
-from semindex.model.times import utc_now
 from semindex.ports import Places
 from semindex.registry import Registry
 

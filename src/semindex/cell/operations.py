@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 import trio
 from attrs import evolve
 
+from semindex.clock import utc_now
 from semindex.engine.revision import Revision
 from semindex.leasing import Lease
 from semindex.model.errors import (
@@ -22,7 +23,6 @@ from semindex.model.errors import (
 from semindex.model.limits import KEPT_OPERATIONS
 from semindex.model.registrations import INTERRUPTED, Operation, OperationKind, OperationState
 from semindex.model.status import State
-from semindex.model.times import utc_now
 from semindex.ports import CellState
 from semindex.registry import Registry
 from semindex.shielding import grace_period

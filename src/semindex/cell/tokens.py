@@ -3,10 +3,10 @@
 import secrets
 import uuid
 
+from semindex.clock import utc_now
 from semindex.leasing import Lease
 from semindex.model.errors import UnknownToken
 from semindex.model.registrations import TokenRecord, token_digest
-from semindex.model.times import utc_now
 from semindex.ports import CellState
 from semindex.registry import Registry
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import trio
 
+from semindex.clock import utc_now
 from semindex.embedders.endpoint import Passing, RateLimited
-from semindex.model.times import utc_now
 from semindex.ports import TryFailed
 
 logger = logging.getLogger(__name__)

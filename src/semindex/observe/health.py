@@ -6,10 +6,10 @@ from datetime import datetime
 
 import trio
 
+from semindex.clock import utc_now
 from semindex.engine.revision import Revision
 from semindex.model.answers import DependencyStatus
 from semindex.model.errors import SemindexError
-from semindex.model.times import utc_now
 from semindex.observe.calls import Call
 
 PROBE_PAUSE = 2.0

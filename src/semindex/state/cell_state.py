@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from semindex.model.times import utc_now
+from semindex.clock import utc_now
 from semindex.state.columns import to_text
 from semindex.state.database import Connection, Database, open_database
 from semindex.state.ledger import SqliteLedger, sweep

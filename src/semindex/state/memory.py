@@ -12,6 +12,7 @@ import numpy as np
 import trio
 from attrs import evolve
 
+from semindex.clock import utc_now
 from semindex.model.errors import UnknownRegistration
 from semindex.model.limits import KEPT_OPERATIONS
 from semindex.model.registrations import (
@@ -24,7 +25,6 @@ from semindex.model.registrations import (
     TokenRecord,
 )
 from semindex.model.status import FileRecord
-from semindex.model.times import utc_now
 from semindex.ports import CacheCounters, Vectors
 
 
