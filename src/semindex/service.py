@@ -126,8 +126,8 @@ class WorkspaceMaker:
                 root,
                 self.file_threads,
             ),
+            edit_settled=self.edit_settled,
         )
-        workspace.index.edit_settled = self.edit_settled
         await self.nursery.start(workspace.run)
         return workspace
 

@@ -73,8 +73,7 @@ async def test_a_verdict_that_came_during_other_work_on_the_file_waits_for_its_t
     index = Index()
     index.note_pending("a", Priority.EDIT)
     await index.queue.take(9)
-    index.verdicts["a"] = None
-    index.queue.mark("a", Priority.EDIT)
+    index.expel("a", None, Priority.EDIT)
 
     index.finish(Outcome("a", indexed("a")))
     assert index.verdicts == {"a": None}
@@ -83,6 +82,31 @@ async def test_a_verdict_that_came_during_other_work_on_the_file_waits_for_its_t
     index.finish(Outcome("a", None))
     assert index.verdicts == {}
     assert index.table.paths() == []
+
+
+async def test_a_file_may_stay_if_that_is_found_out_before_it_has_left() -> None:
+    await trio.lowlevel.checkpoint()
+    index = Index()
+    index.expel("a", "too large", Priority.EDIT)
+
+    assert index.readmit("a")
+    assert not index.readmit("a")
+    assert (index.verdicts, index.queue.outstanding()) == ({}, ["a"])
+
+
+async def test_of_every_edit_that_is_settled_it_is_told_how_long_it_took_also_after_starting_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    told = list[float]()
+    index = Index(edit_settled=told.append)
+    for seconds in (2, 3):
+        index.mark("a", Priority.EDIT)
+        await trio.sleep(seconds)
+        await index.queue.take(1)
+        index.finish(Outcome("a", indexed("a")))
+        await index.start_over(FileTable())
+
+    assert told == [2, 3]
 
 
 FAILED = FileRecord("a", FileState.FAILED, signature=NOW, reason="refused")
@@ -245,3 +269,18 @@ async def test_a_file_whose_content_is_known_need_not_be_chunked(relation: tuple
     assert overlay.expected_hash("c", "newer") == "h2"
     assert overlay.expected_hash("a", "now") == "h1"
     assert overlay.expected_hash("d", "now") is None
+
+
+async def test_what_is_shadowed_is_not_copied_before_it_changes(relation: tuple[Index, Index]) -> None:
+    _, overlay = relation
+    await trio.lowlevel.checkpoint()
+    shadowed = overlay.shadowed
+    assert shadowed == {"c"}
+    overlay.take_over([indexed("c", chunks=3)])
+    assert overlay.shadowed is shadowed
+
+    overlay.mark("c", Priority.EDIT)
+    assert overlay.shadowed == frozenset()
+    await overlay.queue.take(1)
+    overlay.finish(Outcome("c", indexed("c")))
+    assert overlay.shadowed == {"c"}

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum, auto
 
-from semindex.engine.filetable import FileTable
 from semindex.engine.index import Index
 from semindex.engine.revision import Revision
 from semindex.engine.workqueue import WorkQueue
@@ -201,10 +200,10 @@ def _progress(queue: WorkQueue) -> str:
     return f"Indexed {queue.settled_in_run} / {queue.marked_in_run} files ({share}%)."
 
 
-def build_verdict(table: FileTable) -> str | None:
+def build_verdict(index: Index) -> str | None:
     """Return why a build that has come to its end counts as failed, None if it does not."""
-    files = table.counts()
+    files = index.counts()
     if files.failed <= FAILED_SHARE * (files.indexed + files.failed):
         return None
-    path, reason = table.failures(1)[0]
+    path, reason = index.table.failures(1)[0]
     return f"{files.failed} of {files.discovered} files could not be indexed, for example {path}: {reason}"

@@ -1,4 +1,4 @@
-"""The ledger of one workspace in memory: every discovered file with its state, and their counts.
+"""The ledger of one workspace in memory: every discovered file with its state, and the sums over them.
 
 Owns no storage. All methods are synchronous, so that what they tell is true until the next checkpoint.
 """
@@ -8,19 +8,20 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from semindex.engine.pacing import paced
-from semindex.model.status import FileCounts, FileRecord, FileState
+from semindex.model.status import FileRecord, FileState
 
 FILES_PER_STEP = 1000
 """Files that a loop over a table may handle between two checkpoints: a millisecond or two."""
 
 
 class FileTable:
-    """Records by path. ``discovered = indexed + pending + skipped + failed`` holds at all times."""
+    """Records by path."""
 
     def __init__(self, records: Iterable[FileRecord] = ()) -> None:
         self._records: dict[str, FileRecord] = {}
-        self._states: Counter[FileState] = Counter()
         self._failed: dict[str, str] = {}
+        self.states: Counter[FileState] = Counter()
+        """How many records have each state."""
         self.chunks = 0
         """Points that the records say are stored."""
         self.text_bytes = 0
@@ -49,7 +50,7 @@ class FileTable:
         """Set or replace a record."""
         self.forget(record.path)
         self._records[record.path] = record
-        self._states[record.state] += 1
+        self.states[record.state] += 1
         self.chunks += record.chunks
         self.text_bytes += _text_bytes(record)
         if record.state is FileState.FAILED:
@@ -60,19 +61,10 @@ class FileTable:
         record = self._records.pop(path, None)
         if record is None:
             return
-        self._states[record.state] -= 1
+        self.states[record.state] -= 1
         self.chunks -= record.chunks
         self.text_bytes -= _text_bytes(record)
         self._failed.pop(path, None)
-
-    def counts(self) -> FileCounts:
-        """Return how many files are in each state."""
-        return FileCounts(
-            indexed=self._states[FileState.INDEXED],
-            pending=self._states[FileState.PENDING],
-            skipped=self._states[FileState.SKIPPED],
-            failed=self._states[FileState.FAILED],
-        )
 
     def failures(self, limit: int) -> tuple[tuple[str, str], ...]:
         """Return the first failed files with their reasons."""

@@ -5,7 +5,8 @@ overlay above it, within one step: no search can run between the two (rulings, F
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import trio
@@ -48,8 +49,6 @@ class Index:
     overlays: list["Index"] = field(factory=list)
     verdicts: dict[str, str | None] = field(factory=dict)
     """Paths that are to leave the index: None if gone or ineligible, else the reason why they are skipped."""
-    shadowed: set[str] = field(factory=set)
-    """In an overlay: files of the baseline that it does not inherit, as far as that has been looked at."""
     moves: int = 0
     """How often the baseline changed under a file that this overlay may have inherited."""
     followed: trio.Event = field(init=False, factory=trio.Event)
@@ -57,14 +56,17 @@ class Index:
     embedded_chunks: int = 0
     reused_chunks: int = 0
     is_doubted: bool = False
-    """Everything was doubted, and no comparison with the disk has lined it up yet."""
+    """A reindex was asked for, and no sweep has queued the files yet."""
     edit_settled: Callable[[float], None] = lambda _: None
     """Told of every edit that became searchable, with the seconds that it took."""
-    _queued: Counter[FileState | None] = field(factory=Counter)
-    """How many outstanding paths have a record of each state, or none."""
+    _counts: Counter[FileState | None] = field(factory=Counter)
+    """How many paths are told to be in each state; what is counted of those that are not known means nothing."""
+    _shadowed: set[str] = field(factory=set)
+    _known_shadowed: frozenset[str] | None = frozenset()
+    """The same, until it changes."""
 
     def __attrs_post_init__(self) -> None:
-        self.queue = self._new_queue()
+        self.queue = WorkQueue(self.edit_settled)
         self.followed.set()
 
     async def start_over(self, table: FileTable) -> None:
@@ -76,8 +78,8 @@ class Index:
         await trio.lowlevel.checkpoint()
         self.table = table
         self.queue.close()
-        self.queue = self._new_queue()
-        self._queued.clear()
+        self.queue = WorkQueue(self.edit_settled)
+        self._counts = Counter(table.states)
         self.verdicts = {}
         overlays = list(self.overlays)
         for overlay in overlays:
@@ -93,26 +95,36 @@ class Index:
 
     def counts(self) -> FileCounts:
         """Return how many files are in each state; whatever is outstanding is pending, whatever is known of it."""
-        files, queued = self.table.counts(), self._queued
-        indexed, skipped, failed = queued[FileState.INDEXED], queued[FileState.SKIPPED], queued[FileState.FAILED]
         return FileCounts(
-            indexed=files.indexed - indexed,
-            pending=files.pending + indexed + skipped + failed,
-            skipped=files.skipped - skipped,
-            failed=files.failed - failed,
+            indexed=self._counts[FileState.INDEXED],
+            pending=self._counts[FileState.PENDING],
+            skipped=self._counts[FileState.SKIPPED],
+            failed=self._counts[FileState.FAILED],
         )
 
     def state_of(self, path: str) -> FileState | None:
-        """Return the state of a file as :meth:`counts` counts it, None if it is not known."""
-        known = self._recorded_state(path)
-        return FileState.PENDING if known is not None and path in self.queue else known
+        """Return the state of a file as it is told, None if the file is not known."""
+        record = self.table.get(path)
+        if record is None:
+            return None
+        return FileState.PENDING if path in self.queue else record.state
 
     def mark(self, path: str, priority: Priority) -> None:
         """Line up a path that may have changed."""
-        was_outstanding = path in self.queue
-        self.queue.mark(path, priority)
-        if path in self.queue and not was_outstanding:
-            self._queued[self._recorded_state(path)] += 1
+        with self._recounting(path):
+            self.queue.mark(path, priority)
+        self._look_for_shadow(path)
+
+    def expel(self, path: str, reason: str | None, priority: Priority) -> None:
+        """Line up a path to leave the index: as skipped if there is a reason, else without a trace."""
+        self.verdicts[path] = reason
+        self.mark(path, priority)
+
+    def readmit(self, path: str) -> bool:
+        """Let a path stay in the index; return whether it was to leave."""
+        was_leaving = path in self.verdicts
+        self.verdicts.pop(path, None)
+        return was_leaving
 
     def hash_of(self, path: str) -> str | None:
         """Return the hash of the text whose points this index surely holds (itself, not through a baseline)."""
@@ -173,12 +185,13 @@ class Index:
             self._count_inherited(outcome.record)
             self._put(outcome.record)
         else:
-            self._requeue(outcome.path, None)
-            self.table.forget(outcome.path)
-            self._look_for_shadow(outcome.path)
+            with self._recounting(outcome.path):
+                self.table.forget(outcome.path)
             self._tell_overlays(outcome.path)
-        if self.queue.settle(outcome.path):
-            self._queued[self._recorded_state(outcome.path)] -= 1
+        with self._recounting(outcome.path):
+            is_settled = self.queue.settle(outcome.path)
+        self._look_for_shadow(outcome.path)
+        if is_settled:
             self.verdicts.pop(outcome.path, None)
 
     def note_skipped(self, path: str, reason: str) -> None:
@@ -203,7 +216,7 @@ class Index:
     def attach(self, overlay: "Index") -> None:
         """Tell an overlay of every change from now on."""
         overlay.baseline = self
-        overlay.shadowed.clear()
+        overlay._shadowed, overlay._known_shadowed = set(), None
         overlay.followed.set()
         self.overlays.append(overlay)
 
@@ -218,14 +231,27 @@ class Index:
         if overlay in self.overlays:
             self.overlays.remove(overlay)
 
-    def _new_queue(self) -> WorkQueue:
-        # Looked up when it happens: who wants to be told comes after the index was made.
-        return WorkQueue(lambda seconds: self.edit_settled(seconds))
+    @property
+    def shadowed(self) -> frozenset[str]:
+        """Return, for an overlay, the files of the baseline that it surely does not inherit, as far as has been looked at.
+
+        Those that are outstanding are not among them: the disk may say by now that it does.
+        """
+        if self._known_shadowed is None:
+            self._known_shadowed = frozenset(self._shadowed)
+        return self._known_shadowed
+
+    @contextmanager
+    def _recounting(self, path: str) -> Iterator[None]:
+        """Count a path anew whose record or place in the queue is changed inside."""
+        self._counts[self.state_of(path)] -= 1
+        yield
+        self._counts[self.state_of(path)] += 1
 
     def _put(self, record: FileRecord) -> None:
         before = self.hash_of(record.path)
-        self._requeue(record.path, record.state)
-        self.table.put(record)
+        with self._recounting(record.path):
+            self.table.put(record)
         self._look_for_shadow(record.path)
         if self.hash_of(record.path) != before:
             self._tell_overlays(record.path)
@@ -234,31 +260,23 @@ class Index:
         """Look again at a file whose hash changed in the baseline; what this index held of it may be gone from there."""
         self._look_for_shadow(path)
         if (record := self.table.get(path)) is not None:
-            self.moves += record.inherited or path in self.queue
+            if record.inherited or path in self.queue:
+                self.moves += 1
             self.mark(path, Priority.EDIT)
 
     def _look_for_shadow(self, path: str) -> None:
         if self.baseline is None:
             return
         record = self.table.get(path)
-        if path in self.baseline.table and not (record is not None and record.inherited):
-            self.shadowed.add(path)
-        else:
-            self.shadowed.discard(path)
+        is_inherited = record is not None and record.inherited
+        is_shadowed = path in self.baseline.table and not is_inherited and path not in self.queue
+        if is_shadowed is not (path in self._shadowed):
+            (self._shadowed.add if is_shadowed else self._shadowed.discard)(path)
+            self._known_shadowed = None
 
     def _tell_overlays(self, path: str) -> None:
         for overlay in self.overlays:
             overlay.follow_baseline(path)
-
-    def _recorded_state(self, path: str) -> FileState | None:
-        record = self.table.get(path)
-        return None if record is None else record.state
-
-    def _requeue(self, path: str, state: FileState | None) -> None:
-        """Count a path, if it is outstanding, under the state that its record is about to get."""
-        if path in self.queue:
-            self._queued[self._recorded_state(path)] -= 1
-            self._queued[state] += 1
 
     def _count_inherited(self, record: FileRecord) -> None:
         known = self.table.get(record.path)

@@ -85,8 +85,7 @@ def overlay_sources(overlay: Index, delta: str | None, baseline: str) -> list[So
         record = overlay.table.get(hit.file_path)
         return record is not None and (record.file_hash == hit.file_hash or hit.file_path in overlay.queue)
 
-    shadowed = frozenset(overlay.shadowed.difference(overlay.queue.outstanding()))
-    sources = [Source(baseline, is_inherited, shadowed)]
+    sources = [Source(baseline, is_inherited, overlay.shadowed)]
     return [Source(delta, lambda _hit: True), *sources] if delta else sources
 
 
@@ -111,24 +110,25 @@ class Candidates:
 
     async def best(self, vector: Vectors) -> list[Hit]:
         """Return the best hits that hold on disk now, at most ``max_results``."""
-        exclude = {source.collection: set(source.exclude) for source in self.sources}
+        useless: dict[str, set[str]] = {source.collection: set() for source in self.sources}
         limit = max(self.request.candidates, self.request.max_results)
         while True:
             began = trio.current_time()
-            found = await self._fetch(vector, limit, exclude)
+            found = await self._fetch(vector, limit, useless)
             fetched = trio.current_time()
-            results = await self._choose(found, limit, exclude)
+            results = await self._choose(found, limit, useless)
             self.store_seconds += fetched - began
             self.verification_seconds += trio.current_time() - fetched
             if len(results) >= self.request.max_results or all(len(hits) < limit for hits in found.values()):
                 return results
             limit *= GROWTH
 
-    async def _fetch(self, vector: Vectors, limit: int, exclude: Mapping[str, set[str]]) -> dict[str, list[Hit]]:
+    async def _fetch(self, vector: Vectors, limit: int, useless: Mapping[str, set[str]]) -> dict[str, list[Hit]]:
         found: dict[str, list[Hit]] = {}
         errors: list[SemindexError] = []
 
-        async def fetch(collection: str) -> None:
+        async def fetch(source: Source) -> None:
+            collection = source.collection
             try:
                 found[collection] = await self.store.search(
                     collection,
@@ -136,7 +136,8 @@ class Candidates:
                     limit=limit,
                     min_score=self.request.min_score,
                     segments=self.request.segments,
-                    exclude=exclude[collection],
+                    # A worktree that is on another branch shadows tens of thousands: they are copied only if need be.
+                    exclude=source.exclude | added if (added := useless[collection]) else source.exclude,
                 )
             except SemindexError as error:
                 errors.append(error)
@@ -144,26 +145,26 @@ class Candidates:
 
         async with trio.open_nursery() as nursery:
             for source in self.sources:
-                nursery.start_soon(fetch, source.collection)
+                nursery.start_soon(fetch, source)
         if errors:
             raise errors[0]
         return found
 
     async def _choose(
-        self, found: Mapping[str, Sequence[Hit]], limit: int, exclude: Mapping[str, set[str]]
+        self, found: Mapping[str, Sequence[Hit]], limit: int, useless: Mapping[str, set[str]]
     ) -> list[Hit]:
-        """Return what may be shown; note in ``exclude`` the files that need not be asked for again."""
+        """Return what may be shown; note in ``useless`` the files that need not be asked for again."""
         floor = certain([(hits, len(hits) < limit) for hits in found.values()])
         acceptable = []
         for source in self.sources:
             accepted = [hit for hit in found[source.collection] if source.accepts(hit)]
-            exclude[source.collection].update(
+            useless[source.collection].update(
                 {hit.file_path for hit in found[source.collection]} - {hit.file_path for hit in accepted}
             )
             acceptable.append(accepted)
         results = await self._verified([hit for hit in merge(acceptable) if hit.score > floor])
         for source, accepted in zip(self.sources, acceptable, strict=True):
-            exclude[source.collection].update(
+            useless[source.collection].update(
                 hit.file_path for hit in accepted if self._hashes.get(hit.file_path, hit.file_hash) != hit.file_hash
             )
         return results

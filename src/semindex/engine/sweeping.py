@@ -54,21 +54,15 @@ class Comparison:
         """``indexed`` are the paths that the scan tells of and the index knows; ``waiting`` is for those in the queue."""
         index = self._index
         async for path, signature in paced(scan.files.items(), FILES_PER_STEP):
-            was_leaving = path in index.verdicts
-            index.verdicts.pop(path, None)
-            if was_leaving or index.needs_work(path, signature, self._chunking, retry_failed=retry_failed):
+            if index.readmit(path) or index.needs_work(path, signature, self._chunking, retry_failed=retry_failed):
                 index.note_pending(path, waiting if path in index.queue else priority)
         for path, reason in scan.skipped.items():
             if index.has_points(path) or path in index.queue:
-                self._expel(path, reason, priority)
+                index.expel(path, reason, priority)
             else:
                 index.note_skipped(path, reason)
         async for path in paced(_vanished(scan, indexed), FILES_PER_STEP):
-            self._expel(path, None, priority)
-
-    def _expel(self, path: str, reason: str | None, priority: Priority) -> None:
-        self._index.verdicts[path] = reason
-        self._index.mark(path, priority)
+            index.expel(path, None, priority)
 
 
 def _vanished(scan: TreeScan, indexed: Iterable[str]) -> Iterator[str]:

@@ -76,8 +76,11 @@ class Workspace:
         clock: Callable[[], datetime] = utc_now,
         events: EventSource | None = None,
         reference_hashes: ReferenceHashes = no_hashes,
+        edit_settled: Callable[[float], None] = lambda _: None,
     ) -> None:
         """``changes`` counts the changes of the whole cell, ``clock`` tells people when things happened.
+
+        ``edit_settled`` is told of every edit that became searchable, with the seconds that it took.
 
         Without ``events``, only sweeps notice edits.
         """
@@ -85,7 +88,7 @@ class Workspace:
         self.baseline = baseline
         self.changes = Revision(changes)
         self.closed = trio.Event()
-        self.index = Index()
+        self.index = Index(edit_settled=edit_settled)
         self._tree = tree
         self._tools = tools
         self._chunking = chunking
@@ -304,7 +307,7 @@ class Workspace:
             self._condition.rest()
             marks = self.index.queue.marks
             if not self._condition.is_built:
-                self._condition.judge(build_verdict(self.index.table))
+                self._condition.judge(build_verdict(self.index))
             if not self._condition.verdict:
                 if self.baseline is None or self._keeper.is_outdated:
                     await self._keeper.ensure()
