@@ -183,7 +183,7 @@ class SourceTree(Protocol):
     """The working tree below one workspace's root. No call follows a link or opens anything but a regular file."""
 
     async def scan(self) -> TreeScan:
-        """Walk the tree by the rules of engine page section 2. Raises WorkspaceUnavailable if the root is gone."""
+        """Walk the tree by the rules of docs/configuration.md (What is indexed). Raises WorkspaceUnavailable if the root is gone."""
 
     async def look(self, paths: Sequence[str]) -> TreeScan:
         """Tell of these paths alone what a scan would tell of them; those in neither mapping are not for the index now."""

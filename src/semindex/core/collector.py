@@ -1,6 +1,6 @@
 """The chunks of one file while they are being made.
 
-Owns what every route of chunking shares: the sizes (engine page, section 3), the identity of a chunk, and the rule
+Owns what every route of chunking shares: the sizes, the identity of a chunk, and the rule
 that of two chunks of one file with the same identity the first stays. All texts are unit texts (see
 :mod:`semindex.core.utf16`).
 """

@@ -1,4 +1,4 @@
-"""Which files are for the index, as far as names and sizes tell (engine page, section 2).
+"""Which files are for the index, as far as names and sizes tell (docs/configuration.md, What is indexed).
 
 Owns the excluded names, the allowlist of extensions and the words in which a path's standing is told. Ignore files
 are :mod:`semindex.core.ignore`'s, what lies on the disk is the source tree's.
@@ -123,7 +123,7 @@ _EXTENSION = re.compile(r"\.?([A-Za-z0-9_+#-]+)")
 
 
 def parse_extensions(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Return an allowlist of extensions sorted, unique, in lower case, each with its dot (wire page, section 1).
+    """Return an allowlist of extensions sorted, unique, in lower case, each with its dot.
 
     Raises InvalidInput for a token that is not a single extension, such as ``*.js``, ``src/php`` or ``.d.ts``.
     """

@@ -1,4 +1,4 @@
-"""Which file types are indexed, and by which route each is chunked (engine page, sections 2 and 11).
+"""Which file types are indexed, and by which route each is chunked.
 
 Owns the one table of extensions and names. A file's handling is the name of a grammar, ``lines`` or ``markdown``.
 """

@@ -1,4 +1,4 @@
-"""Gap chunks of the extended profile: the lines of a file that lie in no other chunk (engine page, section 11)."""
+"""Gap chunks of the extended profile: the lines of a file that lie in no other chunk."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

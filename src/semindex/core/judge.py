@@ -1,6 +1,6 @@
 """Why one path is, or is not, for the index.
 
-Owns the order in which the rules of engine page section 2 are asked for a path given by name: from the root down each
+Owns the order in which the rules of docs/configuration.md (What is indexed) are asked for a path given by name: from the root down each
 directory on the way is judged, then the path itself. What the tree looks like it asks of a :class:`Sight`. A walk
 through a whole tree decides the same, faster; a test holds the two together.
 """

@@ -1,4 +1,4 @@
-"""Well-known embedding models: what their users would otherwise have to look up (engine page, section 9)."""
+"""Well-known embedding models: what their users would otherwise have to look up."""
 
 from attrs import frozen
 

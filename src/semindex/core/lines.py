@@ -1,4 +1,4 @@
-"""Chunking by lines (engine page, section 3.2): for files without a grammar, and for what a grammar cannot split."""
+"""Chunking by lines: for files without a grammar, and for what a grammar cannot split."""
 
 from collections.abc import Sequence
 

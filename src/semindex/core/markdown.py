@@ -1,4 +1,4 @@
-"""Chunking of Markdown by its headings (engine page, section 3.3); knows no fences, comments or front matter."""
+"""Chunking of Markdown by its headings; knows no fences, comments or front matter."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Chunking by syntax (engine page, section 3.1): which of the selected nodes, or of their parts, become chunks.
+"""Chunking by syntax: which of the selected nodes, or of their parts, become chunks.
 
 Knows nodes only by their shape; parsing, and choosing the nodes, is the caller's.
 """

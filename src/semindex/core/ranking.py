@@ -6,7 +6,7 @@ from semindex.model.points import Hit
 
 
 def rank_key(hit: Hit) -> tuple[float, str, int, int]:
-    """Return the sort key of a hit: best score first; ties by path and lines (rulings, Never stale)."""
+    """Return the sort key of a hit: best score first; ties by path and lines, so that the same answer has one order."""
     return (-hit.score, hit.file_path, hit.start_line, hit.end_line)
 
 

@@ -1,4 +1,4 @@
-"""The file in which the reference engine keeps a workspace's file hashes (engine page, section 1).
+"""The file in which the reference engine keeps a workspace's file hashes.
 
 Its name is :func:`semindex.model.ids.reference_cache_file`'s; it holds one JSON object, absolute path → file hash.
 """

@@ -24,7 +24,7 @@ class Signature:
 
 
 RACY_WINDOW_NS = 2_000_000_000
-"""Time stamps are coarse on some file systems; two seconds is the coarsest in use (rulings, Fresh)."""
+"""Time stamps are coarse on some file systems; two seconds is the coarsest in use."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Names and hashes that the reference engine shares with us (engine page, section 1), so that indexes are interchangeable."""
+"""Names and hashes that the reference engine shares with us, so that indexes are interchangeable."""
 
 import hashlib
 import uuid

@@ -1,4 +1,4 @@
-"""What is stored in a collection and what comes back from it (engine page, sections 5 and 8)."""
+"""What is stored in a collection and what comes back from it."""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict

@@ -11,7 +11,7 @@ CHUNKER_VERSION = 1
 
 
 class ChunkingProfile(StrEnum):
-    """How files become chunks (engine page, section 11)."""
+    """How files become chunks (docs/parity.md)."""
 
     KILO = "kilo"
     """Exactly the chunks of the reference engine, with the lines that it records."""

@@ -40,7 +40,7 @@ def _in_utc(value: datetime) -> datetime:
 
 
 class Lifecycle(StrEnum):
-    """Where a registration stands between its acceptance and its end (service page, section 6)."""
+    """Where a registration stands between its acceptance and its end (docs/lifecycle.md)."""
 
     ACTIVE = "active"
     RELEASING = "releasing"
