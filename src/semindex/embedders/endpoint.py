@@ -1,6 +1,6 @@
 """The wire format of OpenAI-compatible embedding endpoints: where to post, what to send, what an answer means.
 
-Pure: bytes and values in, bytes and values out. Facts: engine page, section 9. No message made here holds a key, a text, or
+Pure: bytes and values in, bytes and values out. No message made here holds a key, a text, or
 the user-info of a URL.
 """
 

@@ -29,7 +29,7 @@ class EmbedCall:
 class HashingEmbedder:
     """Embeds by token overlap: texts that share rare words are close, others about orthogonal.
 
-    The vectors are those of the qualification fixture (wire page, section 9), so both can serve the same index.
+    The vectors are those of the embedder double (:mod:`semindex.testing.embedder_double`), so both can serve the same index.
     Only for tests: ``calls`` grows for ever.
     """
 

@@ -71,7 +71,7 @@ def enclosing_repository(directory: str) -> Repository | None:
 def is_boundary(entry: str) -> bool:
     """Say whether the ``.git`` at this path marks a working tree of its own: a clone, or a linked worktree.
 
-    The ``.git`` of a submodule does not: submodules belong to the tree that they are in (rulings, Boundaries).
+    The ``.git`` of a submodule does not: submodules belong to the tree that they are in.
     """
     try:
         mode = os.lstat(entry).st_mode

@@ -1,6 +1,6 @@
 """Reading one file below a workspace: safely, whole, and as text.
 
-Owns the rules by which a file counts as readable (engine page, section 2): no link is followed at any depth, nothing
+Owns the rules by which a file counts as readable: no link is followed at any depth, nothing
 but a regular file is ever opened, and what was read was the file's content at one instant. Used by the chunker
 workers and by the source tree alike, so that both mean the same by a file's hash. Knows no grammar and no index.
 """
@@ -17,7 +17,7 @@ from semindex.model.chunks import FileProblem, ProblemKind, Signature
 from semindex.model.profiles import ChunkingProfile
 
 MAX_FILE_BYTES = 1_048_576
-"""Largest file that is indexed (engine page, section 2); the reference's limit, so that both skip the same files."""
+"""Largest file that is indexed; the reference's limit, so that both skip the same files."""
 
 BINARY_PROBE_BYTES = 8_000
 """A NUL among so many leading bytes makes a file binary: git's rule, and the reference's."""

@@ -1,6 +1,6 @@
 """Directories as people and agents name them: their canonical paths, and whether they may be indexed.
 
-Owns the refusals of a path (service page, section 9), each with what to do about it. Whether a path lies below an
+Owns the refusals of a path, each with what to do about it. Whether a path lies below an
 allowed root is the service's to decide.
 """
 

@@ -70,7 +70,7 @@ class WorkingTree:
         self._remembers_since = -MEMORY_SECONDS
 
     async def scan(self) -> TreeScan:
-        """Walk the tree by the rules of engine page section 2.
+        """Walk the tree by the rules of docs/configuration.md (What is indexed).
 
         Raises WorkspaceUnavailable if the root is gone or cannot be read, TooManyFiles.
         """

@@ -1,4 +1,4 @@
-"""One file in, its chunks out: chooses the route and runs it (engine page, sections 3 and 11).
+"""One file in, its chunks out: chooses the route and runs it.
 
 This is the work of a chunker process, but neither knows nor needs one.
 """

@@ -24,7 +24,7 @@ HIT_FIELDS = ("filePath", "fileHash", "codeChunk", "startLine", "endLine", "segm
 """Payload fields of which a :class:`~semindex.model.points.Hit` is made."""
 
 SEARCH_EF = 128
-"""Candidates that a search keeps while it walks the HNSW graph (engine page, section 8)."""
+"""Candidates that a search keeps while it walks the HNSW graph, as the reference engine has it."""
 
 DELETES_PER_REQUEST = 50
 """Paths of one delete request: servers time out on larger ones."""

@@ -1,6 +1,6 @@
 """An embedding endpoint's double: deterministic vectors in the wire format of OpenAI-compatible endpoints.
 
-The vectors are those of the qualification fixture (wire page, section 9): texts that share rare words are close. Every
+The vectors are made from the hashes of words: texts that share rare words are close. Every
 vector is base64, whatever was asked for. To try semindex with it:
 ``python -m semindex.testing.embedder_double --port 8001``, and ``http://127.0.0.1:8001/v1`` as the base URL.
 """
