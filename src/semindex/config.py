@@ -1,6 +1,6 @@
 """The configuration of one cell: what may be set, its defaults, and how a file of it is read.
 
-The schema is that of the wire page, section 1, with the additions of the service page, section 1. Every object is strict:
+docs/configuration.md names every setting. Every object is strict:
 an unknown key is refused by name, with the nearest known key. Together with :mod:`semindex.secrets` this is the only
 reader of files and environment variables that configure the cell.
 """
@@ -176,7 +176,7 @@ class ShutdownConfig(Section):
 
     @property
     def handover(self) -> float:
-        """Return the seconds for which a predecessor that is ending is waited for (rulings, Lock)."""
+        """Return the seconds for which a predecessor that is ending is waited for."""
         return self.graces + HANDOVER_MARGIN
 
 

@@ -35,7 +35,7 @@ LOOK_INTERVAL = 10.0
 RELEASE_INTERVAL = 10.0
 """Seconds between two tries of a release that could not be finished."""
 ABSENCE_GRACE = 60.0
-"""Seconds for which a directory has to be absent before it counts as deleted (service page, section 6)."""
+"""Seconds for which a directory has to be absent before it counts as deleted."""
 
 
 class OrphanKind(StrEnum):
@@ -118,7 +118,7 @@ class Janitor:
         """Delete these orphans and return them; with ``dry_run`` only return them.
 
         A collection that another cell or the reference engine has made is deleted as well: that is never done unless it
-        is named here (rulings, Profiles). Raises InvalidInput for a name of anything else.
+        is named here. Raises InvalidInput for a name of anything else.
         """
         known = {orphan.name: orphan for orphan in await self.orphans()}
         wanted = list(dict.fromkeys(names))

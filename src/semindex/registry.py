@@ -1,7 +1,7 @@
 """Registrations: leases on workspaces, accepted, persisted, restored and released.
 
 A registration is a lease on a canonical path; the workspace of a path ends with its last lease. A release goes through the
-steps of the service page, section 6, in a task of the cell, so that neither a client that goes away nor a second release
+steps of docs/lifecycle.md (Release) in a task of the cell, so that neither a client that goes away nor a second release
 changes its course. Nothing is forgotten because it cannot be restored now. Which workspaces run is
 :mod:`semindex.openings`'s.
 """

@@ -1,6 +1,6 @@
 """Where secrets are found: in a variable, or in a file that only its owner may read.
 
-A value variable beats a file variable; both are trimmed; what is empty counts as absent (wire page, section 1). Cells
+A value variable beats a file variable; both are trimmed; what is empty counts as absent. Cells
 and their clients follow the same rules.
 """
 

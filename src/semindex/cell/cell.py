@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def revision(self) -> str:
-        """Return what to give back as ``since`` when waiting: the boot and a counter (rulings, HTTP)."""
+        """Return what to give back as ``since`` when waiting: the boot, and a counter of its changes."""
         return f"{self.boot}-{self.changes.value}"
 
     async def wait(self, since: str | None, seconds: float) -> None:

@@ -101,8 +101,8 @@ class Searches:
     async def bind(self, roots: Sequence[str]) -> tuple[str, str]:
         """Return the id of the registration that a client's roots lead to, and the path below its workspace that they name.
 
-        A root below a registered workspace counts as that workspace, unless another working tree lies in between
-        (rulings, Boundaries). Raises UnregisteredRoot, AmbiguousRoot.
+        A root below a registered workspace counts as that workspace, unless another working tree lies in between.
+        Raises UnregisteredRoot, AmbiguousRoot.
         """
         found: dict[str, tuple[str, str]] = {}
         refusals = []

@@ -1,4 +1,4 @@
-"""The control API: routes of the wire page, section 3, and the service page, section 2, each a few lines over a call.
+"""The control API: the routes of docs/api.md, each a few lines over a call.
 
 Authentication and the refusal of foreign Hosts and Origins happen before, in :mod:`semindex.http.dispatcher`.
 """

@@ -32,7 +32,7 @@ from semindex.http.security import Credential, Holder
 from semindex.model.errors import InvalidInput, UnregisteredRoot
 
 ROOTS_TIMEOUT = 5.0
-"""Seconds that a client may take to tell its roots (service page, section 4)."""
+"""Seconds that a client may take to tell its roots."""
 MAX_BODY = 1 << 20
 """Bytes of a request."""
 SESSION_HEADER = "mcp-session-id"

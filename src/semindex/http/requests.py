@@ -14,7 +14,7 @@ from semindex.http import wire
 from semindex.http.errors import RequestError
 
 MAX_BODY = 64 * 1024
-"""Bytes of a request body (wire page, section 3)."""
+"""Bytes of a request body."""
 BODY_TIMEOUT = 10.0
 """Seconds within which a request body must have arrived."""
 _SHOWN = 64

@@ -1,4 +1,4 @@
-"""The plugin RPC on ``/v1/rpc``: JSON-RPC 2.0 over a WebSocket (service page, section 5; wire page, section 7).
+"""The plugin RPC on ``/v1/rpc``: JSON-RPC 2.0 over a WebSocket (docs/api.md, RPC).
 
 The calls and their shapes are those of the control API. A connection has a task that reads and one that writes, and a short
 queue between them, so that a client that does not read holds up nobody else. What is pushed is built once for all that

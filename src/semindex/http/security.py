@@ -1,6 +1,6 @@
 """Who may come in: Host, Origin and credentials, decided on raw bytes before anything else looks at a request.
 
-The rules are those of the service page, section 9, and the rulings, HTTP: Host must be loopback, Origin absent or loopback;
+The rules (docs/operations.md, Security): Host must be loopback, Origin absent or loopback;
 on a Unix socket, Host means nothing and any Origin is refused. Credentials are compared in constant time.
 """
 

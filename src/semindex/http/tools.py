@@ -1,6 +1,6 @@
 """The two MCP tools: names, schemas, instructions, and answers that fit into an agent's context.
 
-Names, annotations and field names are those of the wire page, section 5; the sentences are our own.
+Agents and their instructions know these names: they are not changed.
 """
 
 import json
@@ -13,7 +13,7 @@ from semindex.http import wire
 from semindex.model.status import State
 
 MAX_ANSWER: Final = 48 * 1024
-"""Bytes of an answer's text content as UTF-8 (rulings, MCP)."""
+"""Bytes of an answer's text content as UTF-8."""
 SNIPPET_STEPS: Final = (4000, 2000, 1000, 500, 200)
 """Characters to which snippets are cut, one step after the other, until the answer fits."""
 

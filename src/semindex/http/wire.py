@@ -1,7 +1,7 @@
-"""The one definition of every JSON shape that leaves or enters a cell (wire page, section 2; service page, sections 2 to 4).
+"""The one definition of every JSON shape that leaves or enters a cell; docs/api.md describes them.
 
-Requests are strict models, answers are functions from values to plain JSON. Field names are those of the wire page; answers
-may have more.
+Requests are strict models, answers are functions from values to plain JSON. Clients ignore
+fields that they do not know: answers may get more.
 """
 
 from collections.abc import Iterable
@@ -170,7 +170,7 @@ def registration(status: RegistrationStatus) -> Json:
 
 
 def workspace_progress(status: RegistrationStatus) -> Json:
-    """Return the part of a RegistrationStatus that an agent may see: nothing of ids and paths (wire page, section 5)."""
+    """Return the part of a RegistrationStatus that an agent may see: nothing of ids and paths."""
     workspace, files = status.workspace, status.workspace.files
     completed = workspace.completed_at and timestamp(workspace.completed_at)
     return present(
