@@ -5,7 +5,7 @@ from typing import ClassVar
 
 
 class ExitCode(IntEnum):
-    """What a script is told (service page, section 3)."""
+    """What a script is told (docs/indexctl.md, For scripts)."""
 
     DONE = 0
     FAILED = 1

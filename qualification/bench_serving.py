@@ -27,7 +27,7 @@ IDLE_ROUNDS = 200
 PAUSE = 0.01
 """Seconds between two rounds."""
 LIMIT, RATIO = 100.0, 10.0
-"""Milliseconds within which 99 of 100 answers of MCP have to come (service page, section 4); and how many times the idle
+"""Milliseconds within which 99 of 100 answers of MCP have to come; and how many times the idle
 cell's figure they may take on a machine where that one is no better."""
 INITIALIZE = {
     "protocolVersion": "2025-11-25",

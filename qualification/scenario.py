@@ -2,7 +2,7 @@
 
 python -m qualification.scenario [--servers] [--json]
 
-The steps are those of the wire page, section 9, that need no other product: 2 to 7, 10 and 12. Every search is fresh:
+No step needs another product. Every search is fresh:
 it answers with what is on disk when it is asked, so that no step polls. With ``--servers`` the cell is a fleet's: it embeds
 at an endpoint and stores in a Qdrant server, both of which are doubles in processes of their own.
 """
@@ -249,7 +249,7 @@ def servers() -> Iterator[tuple[str, str]]:
 
 
 def indexing_with(embedder_url: str, qdrant_url: str) -> dict[str, Any]:
-    """Return the configuration of the wire page's own qualification; the keys come through the environment."""
+    """Return the configuration of a fleet's cell; the keys come through the environment."""
     return {
         "model": "deterministic-test-embedding",
         "dimension": 32,

@@ -23,7 +23,7 @@ ADDED = {
         LINES,
     ),
 }  # fmt: skip
-"""What the extended profile adds (engine page, section 11)."""
+"""What the extended profile adds (docs/parity.md)."""
 
 
 def expected(row: dict[str, str]) -> str | None:

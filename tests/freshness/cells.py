@@ -14,7 +14,7 @@ from semindex.testing.cells import config_below, embedding_with, running_cell
 from semindex.testing.watch import DelayedSource, MemorySource
 
 DELAY = 5.0
-"""Seconds by which late events are late (rulings, Fresh)."""
+"""Seconds by which late events are late."""
 
 
 class Watching(Enum):

@@ -1,6 +1,6 @@
 """What a working tree holds for the index, worked out without the product: a plain walk, and git's own word on ignore rules.
 
-It knows the rules of the engine page, section 2, as far as the moves of these tests touch them.
+It knows the rules of docs/configuration.md (What is indexed), as far as the moves of these tests touch them.
 """
 
 import os

@@ -25,7 +25,7 @@ from semindex.testing.embedder_double import EmbedderDouble
 from semindex.testing.qdrant_double import open_qdrant_double
 
 DEADLINE = 5.0
-"""Seconds within which an outage shows (rulings, Health)."""
+"""Seconds within which an outage shows."""
 
 
 @define

@@ -32,7 +32,7 @@ def check(text: str, path: str) -> Cut:
 
 
 def _check_extended(lines: list[str], kilo: tuple[Chunk, ...], extended: tuple[Chunk, ...]) -> None:
-    """Assert the extended profile's promise (engine page, section 11)."""
+    """Assert the extended profile's promise (docs/parity.md)."""
     assert [(chunk.segment_hash, chunk.text) for chunk in kilo] == [
         (chunk.segment_hash, chunk.text) for chunk in extended[: len(kilo)]
     ]
