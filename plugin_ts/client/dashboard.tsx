@@ -34,7 +34,11 @@ export function Dashboard({ theme, layout, host }: PluginSurfaceProps) {
         />
       </View>
       {failure !== null && <Failure {...look}>{failure}</Failure>}
-      {status === null ? failure === null && <Loading {...look} label="Loading index status" /> : <Service {...look} status={status} />}
+      {status === null ? (
+        failure === null && <Loading {...look} label="Loading index status" />
+      ) : (
+        <Service {...look} status={status} />
+      )}
     </ScrollView>
   );
 }
@@ -43,9 +47,11 @@ function Service({ status, ...look }: Look & { readonly status: ServiceStatus })
   const styles = stylesFor(look);
   return (
     <>
-      <Text style={status.phase === "degraded" ? styles.danger : styles.text} aria-live="polite" selectable>
-        {status.message}
-      </Text>
+      <View aria-live="polite">
+        <Text style={status.phase === "degraded" ? styles.danger : styles.text} selectable>
+          {status.message}
+        </Text>
+      </View>
       <View style={styles.row}>
         <Metric {...look} name="Phase" value={status.phase} color={tone(look.theme, status.phase)} />
         <Metric {...look} name="Active indexes" value={String(status.activeManagers)} />
@@ -56,7 +62,9 @@ function Service({ status, ...look }: Look & { readonly status: ServiceStatus })
         <RegistrationCard {...look} key={registration.id} registration={registration} />
       ))}
       {status.registrations.length === 0 && status.phase === "ready" && (
-        <Text style={styles.muted}>No workspace is registered yet. Open a workspace's semantic index panel to register it.</Text>
+        <Text style={styles.muted}>
+          No workspace is registered yet. Open a workspace's semantic index panel to register it.
+        </Text>
       )}
     </>
   );

@@ -52,7 +52,12 @@ export function Failure({ children, ...look }: Look & { readonly children: strin
   );
 }
 
-export function ProgressBar({ percent, label, color, ...look }: Look & { percent: number; label: string; color: string }) {
+export function ProgressBar({
+  percent,
+  label,
+  color,
+  ...look
+}: Look & { percent: number; label: string; color: string }) {
   return (
     <View
       accessibilityRole="progressbar"

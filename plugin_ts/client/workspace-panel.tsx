@@ -1,6 +1,11 @@
 /** The panel of a workspace: whether it is indexed, and the three things that can be done about that. */
 
-import { type PluginWorkspacePanelProps, type PluginWorkspaceSnapshot, useRpc, useWorkspace } from "@getpaseo/plugin/client";
+import {
+  type PluginWorkspacePanelProps,
+  type PluginWorkspaceSnapshot,
+  useRpc,
+  useWorkspace,
+} from "@getpaseo/plugin/client";
 import { useState } from "react";
 import { ScrollView, Text, View } from "react-native";
 import { registerRpc, reindexRpc, releaseRpc } from "../shared/rpc";
@@ -41,16 +46,18 @@ function Panel({ theme, layout, workspaceId }: PluginWorkspacePanelProps) {
         {workspace !== null && <Text style={styles.muted}>{workspace.name}</Text>}
       </View>
       {notice !== null && notice !== failure && (
-        <Text style={styles.muted} aria-live="polite">
-          {notice}
-        </Text>
+        <View aria-live="polite">
+          <Text style={styles.muted}>{notice}</Text>
+        </View>
       )}
       {failure !== null && <Failure {...look}>{failure}</Failure>}
       {!isReady && failure === null && <Loading {...look} label="Loading workspace index" />}
       {isReady && registration !== null && (
         <Registered {...look} workspace={workspace} registration={registration} show={show} fail={setRefused} />
       )}
-      {isReady && registration === null && <Unregistered {...look} workspace={workspace} show={show} fail={setRefused} />}
+      {isReady && registration === null && (
+        <Unregistered {...look} workspace={workspace} show={show} fail={setRefused} />
+      )}
     </ScrollView>
   );
 }
@@ -87,7 +94,13 @@ function Unregistered({ workspace, show, fail, ...look }: PartProps) {
   );
 }
 
-function Registered({ workspace, registration, show, fail, ...look }: PartProps & { readonly registration: RegistrationStatus }) {
+function Registered({
+  workspace,
+  registration,
+  show,
+  fail,
+  ...look
+}: PartProps & { readonly registration: RegistrationStatus }) {
   const styles = stylesFor(look);
   const reindex = useRpc(reindexRpc);
   const release = useRpc(releaseRpc);
@@ -107,7 +120,9 @@ function Registered({ workspace, registration, show, fail, ...look }: PartProps 
       {isAsking ? (
         <>
           <Text style={styles.text}>
-            {purge ? `Release ${id} and delete its index?` : `Release ${id}? Its index stays, for when it is registered again.`}
+            {purge
+              ? `Release ${id} and delete its index?`
+              : `Release ${id}? Its index stays, for when it is registered again.`}
           </Text>
           <View style={styles.row}>
             <Button
@@ -118,7 +133,9 @@ function Registered({ workspace, registration, show, fail, ...look }: PartProps 
               isBusy={releasing.isRunning}
               onPress={() => void releasing.run().then(() => setAsking(false))}
             />
-            {!releasing.isRunning && <Button {...look} title="Cancel" label="Cancel release" onPress={() => setAsking(false)} />}
+            {!releasing.isRunning && (
+              <Button {...look} title="Cancel" label="Cancel release" onPress={() => setAsking(false)} />
+            )}
           </View>
         </>
       ) : (

@@ -34,7 +34,9 @@ export class Backend {
     server.handle(statusRpc, () => this.#board.seen.status);
     server.handle(watchRpc, ({ since }) => this.#board.watch(since));
     for (const contract of [workspaceStatusRpc, registerRpc, releaseRpc, reindexRpc]) {
-      server.handle<typeof contract.input, typeof contract.output>(contract, (request) => this.#call(contract, request));
+      server.handle<typeof contract.input, typeof contract.output>(contract, (request) =>
+        this.#call(contract, request),
+      );
     }
   }
 

@@ -19,16 +19,22 @@ export class ServiceError extends Error {
 }
 
 interface Pending {
+  readonly text: string;
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
+
+/** Calls that the service is asked at the same time; it refuses a seventeenth of one connection. The others take turns. */
+const MAX_IN_FLIGHT = 8;
 
 export type Notify = (method: string, params: unknown) => void;
 
 export class Connection {
   /** Why it ended, in one sentence. It never rejects. */
   readonly closed: Promise<string>;
+  /** Calls without an answer, in their order: the first few are sent, the others will be. */
   readonly #pending = new Map<number, Pending>();
+  readonly #sent = new Set<number>();
   readonly #heartbeat: NodeJS.Timeout;
   #calls = 0;
 
@@ -90,14 +96,24 @@ export class Connection {
     }
     const id = ++this.#calls;
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+      const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+      this.#pending.set(id, { text, resolve, reject });
+      this.#send();
     });
   }
 
   /** End it at once: nothing that the service does depends on our goodbye. */
   end(): void {
     this.socket.terminate();
+  }
+
+  #send(): void {
+    for (const [id, { text }] of this.#pending) {
+      if (this.#sent.size >= MAX_IN_FLIGHT) return;
+      if (this.#sent.has(id)) continue;
+      this.#sent.add(id);
+      this.socket.send(text);
+    }
   }
 
   #receive(text: string): void {
@@ -112,6 +128,8 @@ export class Connection {
     if (typeof message.id !== "number") return;
     const call = this.#pending.get(message.id);
     this.#pending.delete(message.id);
+    this.#sent.delete(message.id);
+    this.#send();
     if (message.error === undefined) return call?.resolve(message.result);
     const { message: sentence, code } = Object(message.error) as { message?: unknown; code?: unknown };
     call?.reject(new ServiceError(String(sentence), Number(code)));
@@ -122,7 +140,9 @@ export class Connection {
 export function shaped<T>(schema: ZodType<T>, told: unknown): T {
   const { success, data, error } = schema.safeParse(told);
   if (success) return data;
-  throw new Error(`The semantic index service told something else than this plugin understands: ${z.prettifyError(error)}`);
+  throw new Error(
+    `The semantic index service told something else than this plugin understands: ${z.prettifyError(error)}`,
+  );
 }
 
 function dial(url: string, token: string, timing: Timing): WebSocket {

@@ -26,7 +26,8 @@ export async function controlToken(settings: Settings, environment: NodeJS.Proce
   if (!settings.makesTokens) throw new Error(`${CONTROL_TOKEN} or ${CONTROL_TOKEN}_FILE is required.`);
   const announced = path.join(settings.stateDirectory, "cell.json");
   const named: unknown = (await readObject(announced))?.controlTokenFile;
-  if (typeof named !== "string") throw new Error(`The service has not said in ${announced} which file holds its token.`);
+  if (typeof named !== "string")
+    throw new Error(`The service has not said in ${announced} which file holds its token.`);
   return readToken(named, announced);
 }
 
@@ -35,7 +36,9 @@ async function readToken(file: string, namedBy: string): Promise<string> {
   try {
     token = (await readFile(file, "utf8")).trim();
   } catch (error) {
-    throw new Error(`The token file ${file}, named by ${namedBy}, cannot be read (${String((error as { code?: string }).code)}).`);
+    throw new Error(
+      `The token file ${file}, named by ${namedBy}, cannot be read (${String((error as { code?: string }).code)}).`,
+    );
   }
   if (token === "") throw new Error(`${namedBy} points to an empty secret file: ${file}.`);
   return token;

@@ -56,7 +56,8 @@ async function configuredStateDirectory(file: string): Promise<string> {
   try {
     config = JSON.parse(await readFile(file, "utf8"));
   } catch (error) {
-    const why = error instanceof SyntaxError ? "is not JSON" : `cannot be read (${String((error as { code?: string }).code)})`;
+    const why =
+      error instanceof SyntaxError ? "is not JSON" : `cannot be read (${String((error as { code?: string }).code)})`;
     throw new Error(`SEMANTIC_INDEX_CONFIG_FILE names ${file}, which ${why}.`);
   }
   const directory: unknown = Object(config).stateDirectory;

@@ -47,9 +47,7 @@ export const registrationStatus = z.object({
   filesDiscovered: count.optional(),
   pendingFiles: count.optional(),
   skippedFiles: count.optional(),
-  failedFiles: z
-    .object({ count, first: z.array(z.object({ path: z.string(), reason: z.string() })) })
-    .optional(),
+  failedFiles: z.object({ count, first: z.array(z.object({ path: z.string(), reason: z.string() })) }).optional(),
   totalChunks: count.optional(),
   embeddedChunks: count.optional(),
   reusedChunks: count.optional(),

@@ -9,7 +9,9 @@ const read = (name: string): string => readFileSync(path.join(PLUGIN, name), "ut
 const { dependencies, devDependencies } = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
 
 test("the lock file holds hashes and no address of a registry", () => {
-  const packages = Object.entries((JSON.parse(read("package-lock.json")) as { packages: Record<string, Record<string, unknown>> }).packages);
+  const packages = Object.entries(
+    (JSON.parse(read("package-lock.json")) as { packages: Record<string, Record<string, unknown>> }).packages,
+  );
 
   expect(packages.length).toBeGreaterThan(50);
   expect(packages.filter(([, entry]) => "resolved" in entry)).toEqual([]);

@@ -59,7 +59,8 @@ function holder(state: string): { pid: number; url: string } {
 }
 
 function indexed(count: number): (status: ServiceStatus) => boolean {
-  return ({ registrations }) => registrations.length === count && registrations.every(({ state }) => state === "Indexed");
+  return ({ registrations }) =>
+    registrations.length === count && registrations.every(({ state }) => state === "Indexed");
 }
 
 describe.skipIf(PROGRAM === "")("the real service", { timeout: 120_000 }, () => {
@@ -67,7 +68,14 @@ describe.skipIf(PROGRAM === "")("the real service", { timeout: 120_000 }, () => 
     const plugin = await world.plugin(configured());
     const { host } = plugin;
     const invoke = (method: string, input: unknown): Promise<unknown> => host.invoke(method, input);
-    const workspace = { id: "wks_2", projectId: "prj_1", projectRootPath: primary, directory: worktree, kind: "worktree", name: "fix" };
+    const workspace = {
+      id: "wks_2",
+      projectId: "prj_1",
+      projectRootPath: primary,
+      directory: worktree,
+      kind: "worktree",
+      name: "fix",
+    };
     App.load().panel("semantic-index-workspace", invoke, workspace);
 
     fireEvent.click(await screen.findByLabelText("Register workspace semantic index", undefined, BOUND));

@@ -36,6 +36,8 @@ async function program(source: string, outfile: string): Promise<void> {
     format: "esm",
     target: "node20",
     // What is bundled of packages asks for Node's own modules in the old way.
-    banner: { js: 'import { createRequire as builtins } from "node:module"; const require = builtins(import.meta.url);' },
+    banner: {
+      js: 'import { createRequire as builtins } from "node:module"; const require = builtins(import.meta.url);',
+    },
   });
 }

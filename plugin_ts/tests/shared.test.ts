@@ -22,7 +22,9 @@ test("ids that Paseo makes are legal ids of registrations", () => {
 test("what is answered may have more fields than are known here", () => {
   const status = service({ registrations: [{ ...registration({ id: "a" }), novelty: true } as never] });
 
-  expect(serviceStatus.parse({ ...status, novelty: { deep: 1 } })).toEqual(service({ registrations: [registration({ id: "a" })] }));
+  expect(serviceStatus.parse({ ...status, novelty: { deep: 1 } })).toEqual(
+    service({ registrations: [registration({ id: "a" })] }),
+  );
 });
 
 test("times have to be in UTC", () => {

@@ -23,7 +23,9 @@ test("the dashboard follows the service from its start over its progress to its 
   App.load().surface("semantic-index", (method, input) => host.invoke(method, input));
 
   await screen.findByText("Semantic index service is ready.", undefined, BOUND);
-  const indexing = (percent: number): object => ({ registrations: [registration({ id: "shop", state: "Indexing", percent, processedItems: percent, totalItems: 100 })] });
+  const indexing = (percent: number): object => ({
+    registrations: [registration({ id: "shop", state: "Indexing", percent, processedItems: percent, totalItems: 100 })],
+  });
   await world.double("double.change", indexing(20));
   await screen.findByText("20 / 100 files, 20%", undefined, BOUND);
   await world.double("double.change", indexing(75));
@@ -36,7 +38,14 @@ test("the dashboard follows the service from its start over its progress to its 
 });
 
 test("a worktree is registered from its panel, and can be again after somebody else has released it", async () => {
-  const workspace = { id: "wks_2", projectId: "prj_1", projectRootPath: "/code", directory: "/tree", kind: "worktree", name: "fix" };
+  const workspace = {
+    id: "wks_2",
+    projectId: "prj_1",
+    projectRootPath: "/code",
+    directory: "/tree",
+    kind: "worktree",
+    name: "fix",
+  };
   const { host } = await world.plugin(world.configured());
   App.load().panel("semantic-index-workspace", (method, input) => host.invoke(method, input), workspace);
 

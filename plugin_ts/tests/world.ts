@@ -112,13 +112,19 @@ export class Plugin {
       let since: string | undefined;
       for (;;) {
         const input = since === undefined ? {} : { since };
-        const told = (await this.host.invoke("semantic-index.watch", input)) as { revision: string; status: ServiceStatus };
+        const told = (await this.host.invoke("semantic-index.watch", input)) as {
+          revision: string;
+          status: ServiceStatus;
+        };
         since = told.revision;
         seen.push(`${told.status.phase}: ${told.status.message}`);
         if (isWanted(told.status)) return told.status;
       }
     };
-    return bounded(look(), () => `never told what was wanted, but: ${seen.join(" | ")}; log: ${this.host.log.join(" | ")}`);
+    return bounded(
+      look(),
+      () => `never told what was wanted, but: ${seen.join(" | ")}; log: ${this.host.log.join(" | ")}`,
+    );
   }
 
   ready(): Promise<ServiceStatus> {
@@ -133,4 +139,16 @@ export async function bounded<T>(promise: Promise<T>, awaited: string | (() => s
     timer = setTimeout(() => reject(new Error(typeof awaited === "string" ? awaited : awaited())), BOUND);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** Resolves when a process is gone. */
+export async function gone(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }

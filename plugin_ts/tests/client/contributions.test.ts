@@ -8,7 +8,9 @@ test("there is a surface, and a sidebar item that leads to it", () => {
   const app = App.load();
 
   expect([...app.surfaces.keys()]).toEqual(["semantic-index"]);
-  expect(app.sidebar).toEqual([{ id: "semantic-index", title: "Semantic index", icon: "ScanSearch", surface: "semantic-index" }]);
+  expect(app.sidebar).toEqual([
+    { id: "semantic-index", title: "Semantic index", icon: "ScanSearch", surface: "semantic-index" },
+  ]);
 });
 
 test("there is a panel for workspaces", () => {

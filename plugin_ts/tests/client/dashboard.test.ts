@@ -25,7 +25,15 @@ test("it names the host, the service's message and three metrics", async () => {
   const one = registration({ id: "one" });
   await open(new Scripted(service({ registrations: [one], activeManagers: 1, mcpSessions: 3 })));
 
-  for (const text of ["Workstation", "Semantic index service is ready.", "Phase", "ready", "Active indexes", "MCP sessions", "3"]) {
+  for (const text of [
+    "Workstation",
+    "Semantic index service is ready.",
+    "Phase",
+    "ready",
+    "Active indexes",
+    "MCP sessions",
+    "3",
+  ]) {
     screen.getByText(text);
   }
 });
@@ -40,17 +48,41 @@ test("it shows that it is loading until the first status is told", async () => {
 });
 
 test("each registration has a card with its kind, state, progress and last error", async () => {
-  const primary = registration({ id: "prj_1:primary", state: "Indexing", processedItems: 3, totalItems: 8, percent: 37.5, message: "Indexed 3 / 8 files (38%)." });
-  const worktree = registration({ id: "wks_1", baselinePath: "/code/primary", state: "Error", lastError: "The directory is missing." });
+  const primary = registration({
+    id: "prj_1:primary",
+    state: "Indexing",
+    processedItems: 3,
+    totalItems: 8,
+    percent: 37.5,
+    message: "Indexed 3 / 8 files (38%).",
+  });
+  const worktree = registration({
+    id: "wks_1",
+    baselinePath: "/code/primary",
+    state: "Error",
+    lastError: "The directory is missing.",
+  });
   await open(new Scripted(service({ registrations: [primary, worktree] })));
 
-  for (const text of ["prj_1:primary", "Primary baseline", "Indexing", "Indexed 3 / 8 files (38%).", "3 / 8 files, 38%"]) screen.getByText(text);
+  for (const text of [
+    "prj_1:primary",
+    "Primary baseline",
+    "Indexing",
+    "Indexed 3 / 8 files (38%).",
+    "3 / 8 files, 38%",
+  ])
+    screen.getByText(text);
   for (const text of ["wks_1", "Worktree overlay", "Error", "The directory is missing."]) screen.getByText(text);
-  expect(screen.getByRole("progressbar", { name: "Progress of prj_1:primary" }).getAttribute("aria-valuenow")).toBe("37.5");
+  expect(screen.getByRole("progressbar", { name: "Progress of prj_1:primary" }).getAttribute("aria-valuenow")).toBe(
+    "37.5",
+  );
 });
 
 test("progress that is pushed is shown without anything being pressed", async () => {
-  const at = (percent: number) => service({ registrations: [registration({ id: "a", state: "Indexing", processedItems: percent, totalItems: 100, percent })] });
+  const at = (percent: number) =>
+    service({
+      registrations: [registration({ id: "a", state: "Indexing", processedItems: percent, totalItems: 100, percent })],
+    });
   const server = new Scripted(at(0));
   await open(server);
 
@@ -64,7 +96,9 @@ test("progress that is pushed is shown without anything being pressed", async ()
 });
 
 test("it says so when no workspace is registered, and does not guess while the service starts", async () => {
-  const server = new Scripted(service({ phase: "starting", message: "Semantic index plugin is loading configuration." }));
+  const server = new Scripted(
+    service({ phase: "starting", message: "Semantic index plugin is loading configuration." }),
+  );
   await open(server);
   expect(screen.queryByText(/No workspace is registered/)).toBeNull();
 
@@ -162,7 +196,12 @@ test("a dashboard that is closed stops asking", async () => {
 });
 
 test("every colour is the theme's", async () => {
-  const status = service({ phase: "degraded", registrations: ["Standby", "Indexing", "Indexed", "Error"].map((state) => registration({ id: state, state: state as "Error", lastError: "broken" })) });
+  const status = service({
+    phase: "degraded",
+    registrations: ["Standby", "Indexing", "Indexed", "Error"].map((state) =>
+      registration({ id: state, state: state as "Error", lastError: "broken" }),
+    ),
+  });
   await open(new Scripted(status));
 
   const theirs = new Set([...Object.values(COLORS), "rgba(0, 0, 0, 0)", ""]);

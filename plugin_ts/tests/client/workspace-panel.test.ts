@@ -15,7 +15,13 @@ const PRIMARY: Workspace = {
   kind: "local_checkout",
   name: "shop",
 };
-const WORKTREE: Workspace = { ...PRIMARY, id: "wks_0000000000000002", directory: "/trees/fix", kind: "worktree", name: "fix" };
+const WORKTREE: Workspace = {
+  ...PRIMARY,
+  id: "wks_0000000000000002",
+  directory: "/trees/fix",
+  kind: "worktree",
+  name: "fix",
+};
 
 let app: App;
 beforeEach(() => {
@@ -65,7 +71,9 @@ test("a checkout is registered under the workspace's id, and its progress is sho
 
   await press("Register workspace semantic index");
 
-  expect(server.actions).toEqual([{ method: "semantic-index.register", input: { id: PRIMARY.id, path: "/code/shop" } }]);
+  expect(server.actions).toEqual([
+    { method: "semantic-index.register", input: { id: PRIMARY.id, path: "/code/shop" } },
+  ]);
   screen.getByText(`registered ${PRIMARY.id}`);
 });
 
@@ -83,7 +91,8 @@ test("a worktree is registered after its primary checkout, which is its baseline
 
 test("a primary that is refused is told, and the worktree is not registered without it", async () => {
   const server = working();
-  server.answers["semantic-index.register"] = () => Promise.reject(new Error("/code/shop lies below none of the allowed roots."));
+  server.answers["semantic-index.register"] = () =>
+    Promise.reject(new Error("/code/shop lies below none of the allowed roots."));
   await open(server, WORKTREE);
 
   await press("Register workspace semantic index");
@@ -93,7 +102,15 @@ test("a primary that is refused is told, and the worktree is not registered with
 });
 
 test("progress that is pushed is shown", async () => {
-  const at = (percent: number) => registration({ id: PRIMARY.id, path: "/code/shop", state: "Indexing", percent, totalItems: 100, processedItems: percent });
+  const at = (percent: number) =>
+    registration({
+      id: PRIMARY.id,
+      path: "/code/shop",
+      state: "Indexing",
+      percent,
+      totalItems: 100,
+      processedItems: percent,
+    });
   const server = working(at(10));
   await open(server, PRIMARY);
   screen.getByText("10 / 100 files, 10%");
@@ -152,7 +169,8 @@ test.each([
 
 test("a release that is refused is told in the service's words, and can be tried again", async () => {
   const server = working(registration({ id: PRIMARY.id, path: "/code/shop" }));
-  server.answers["semantic-index.release"] = () => Promise.reject(new Error("wks_2 still builds on it: release that first."));
+  server.answers["semantic-index.release"] = () =>
+    Promise.reject(new Error("wks_2 still builds on it: release that first."));
   await open(server, PRIMARY);
 
   await press("Release workspace index");
@@ -178,7 +196,8 @@ test("while a release is under way it can be neither repeated nor cancelled", as
 test("why the service is not ready is said", async () => {
   const server = working();
   server.change(service({ phase: "degraded", message: "SEMANTIC_INDEX_CONFIG_FILE is required" }));
-  server.answers["semantic-index.workspace-status"] = () => Promise.reject(new Error("SEMANTIC_INDEX_CONFIG_FILE is required"));
+  server.answers["semantic-index.workspace-status"] = () =>
+    Promise.reject(new Error("SEMANTIC_INDEX_CONFIG_FILE is required"));
 
   await open(server, PRIMARY);
 

@@ -27,7 +27,9 @@ const state =
     : (JSON.parse(readFileSync(config, "utf8")) as { stateDirectory: string }).stateDirectory;
 mkdirSync(state, { recursive: true });
 const file = (name: string): string => path.join(state, name);
-const behaviour = (existsSync(file("double.json")) ? JSON.parse(readFileSync(file("double.json"), "utf8")) : {}) as Behaviour;
+const behaviour = (
+  existsSync(file("double.json")) ? JSON.parse(readFileSync(file("double.json"), "utf8")) : {}
+) as Behaviour;
 
 appendFileSync(file("starts"), `${process.pid} ${process.argv.slice(2).join(" ")}\n`);
 refuseToStart();
@@ -63,7 +65,10 @@ async function serve(): Promise<void> {
   writeFileSync(file("cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }).padEnd(4096));
   if (config === undefined) {
     writeFileSync(file("control.token"), `${token}\n`, { mode: 0o600 });
-    writeFileSync(file("cell.json"), JSON.stringify({ url, pid: process.pid, controlTokenFile: file("control.token") }));
+    writeFileSync(
+      file("cell.json"),
+      JSON.stringify({ url, pid: process.pid, controlTokenFile: file("control.token") }),
+    );
   }
   // In order, as the service ends: nobody finds it any more, connections are closed with 1001, and then it is gone.
   const endInOrder = (): void => {

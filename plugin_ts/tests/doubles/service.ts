@@ -21,13 +21,17 @@ export class ServiceDouble {
   readonly methods: Record<string, Method> = {
     "semantic-index.status": () => this.status,
     "semantic-index.watch": ({ since }, socket) => this.#watch(since, socket),
-    "semantic-index.workspace-status": ({ path }) => this.status.registrations.find((each) => each.path === path) ?? null,
+    "semantic-index.workspace-status": ({ path }) =>
+      this.status.registrations.find((each) => each.path === path) ?? null,
     "semantic-index.register": (params) => this.#register(params),
     "semantic-index.release": ({ id }) => this.#release(String(id)),
     "semantic-index.reindex": ({ id }) => this.#reindex(String(id)),
   };
   status: ServiceStatus = service();
   url = "";
+  /** Calls that were under way at the same time, at most. */
+  mostInFlight = 0;
+  #inFlight = 0;
   readonly #sockets = new Set<WebSocket>();
   readonly #watching = new Set<WebSocket>();
   readonly #http: Server;
@@ -38,7 +42,9 @@ export class ServiceDouble {
     this.#http = createServer((_, response) => response.writeHead(404).end());
     this.#http.on("upgrade", (request, socket, head) => {
       if (request.url !== "/v1/rpc" || request.headers.authorization !== `Bearer ${this.token}`) {
-        socket.end(`HTTP/1.1 ${request.url === "/v1/rpc" ? 401 : 404} No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+        socket.end(
+          `HTTP/1.1 ${request.url === "/v1/rpc" ? 401 : 404} No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+        );
         return;
       }
       this.#door.handleUpgrade(request, socket, head, (opened) => this.#serve(opened));
@@ -87,7 +93,14 @@ export class ServiceDouble {
     socket.on("message", (data) => {
       const { id, method, params } = JSON.parse(String(data)) as { id: number; method: string; params: Params };
       this.calls.push({ method, params });
-      if (!this.silent.has(method)) socket.send(JSON.stringify({ jsonrpc: "2.0", id, ...this.#answer(method, params, socket) }));
+      this.#inFlight += 1;
+      this.mostInFlight = Math.max(this.mostInFlight, this.#inFlight);
+      // Answers come a moment later, as in life: so calls are under way at the same time.
+      setImmediate(() => {
+        if (this.silent.has(method)) return;
+        this.#inFlight -= 1;
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id, ...this.#answer(method, params, socket) }));
+      });
     });
   }
 
@@ -132,6 +145,12 @@ export class ServiceDouble {
 
   #reindex(id: string): object {
     if (!this.status.registrations.some((each) => each.id === id)) throw new Refusal(`Unknown registration: ${id}`);
-    return { id: randomUUID(), registrationId: id, kind: "reindex", state: "running", startedAt: "2026-11-30T12:00:01.000Z" };
+    return {
+      id: randomUUID(),
+      registrationId: id,
+      kind: "reindex",
+      state: "running",
+      startedAt: "2026-11-30T12:00:01.000Z",
+    };
   }
 }

@@ -84,7 +84,9 @@ export class App {
   static load(): App {
     const app = new App();
     const evaluate = globalThis.eval;
-    const factory = evaluate(readFileSync(built("client.js"), "utf8")) as (require: (name: string) => unknown) => { default: (context: object) => unknown };
+    const factory = evaluate(readFileSync(built("client.js"), "utf8")) as (require: (name: string) => unknown) => {
+      default: (context: object) => unknown;
+    };
     const cleanup = factory(provide).default({
       addSurface: (id: string, component: React.ComponentType<object>) => app.surfaces.set(id, component),
       addSidebarItem: (item: Item) => app.sidebar.push(item),

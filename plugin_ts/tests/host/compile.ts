@@ -6,7 +6,12 @@ import { build, type OnLoadResult, type Plugin } from "esbuild";
 
 export type Side = "client" | "server";
 
-const SDK = ["@getpaseo/plugin", "@getpaseo/plugin/server", "@getpaseo/plugin/client", "@getpaseo/plugin/client/react-native"];
+const SDK = [
+  "@getpaseo/plugin",
+  "@getpaseo/plugin/server",
+  "@getpaseo/plugin/client",
+  "@getpaseo/plugin/client/react-native",
+];
 const CLIENT_HOST = ["@tanstack/react-query", "react", "react/jsx-runtime", "react-native"];
 const FOREIGN: Record<Side, RegExp> = {
   client: /^(?:node:.*|fs|path|os|net|http|https|crypto|child_process|worker_threads|@getpaseo\/plugin\/server.*)$/,
@@ -59,7 +64,8 @@ function borders(directory: string, side: Side): Plugin {
         const relative = path.relative(directory, file).split(path.sep).join("/");
         if (relative.startsWith("..") || relative.startsWith("node_modules/")) return undefined;
         const [top] = relative.split("/");
-        if (top === (side === "client" ? "server" : "client")) return refuse(`${relative} cannot be in the ${side} bundle`);
+        if (top === (side === "client" ? "server" : "client"))
+          return refuse(`${relative} cannot be in the ${side} bundle`);
         const isEntry = /^index\.(?:client|server)\.tsx?$/.test(relative);
         if (!isEntry && !["client", "server", "shared"].includes(top ?? "")) {
           return refuse(`Plugin modules belong in client/, server/, or shared/: ${relative}`);
@@ -68,7 +74,9 @@ function borders(directory: string, side: Side): Plugin {
       });
       context.onResolve({ filter: FOREIGN[side] }, ({ path: name, importer }) => {
         const ours = !importer.includes("node_modules");
-        return ours || side === "client" ? refuse(`${name} cannot be imported into the plugin ${side} bundle`) : undefined;
+        return ours || side === "client"
+          ? refuse(`${name} cannot be imported into the plugin ${side} bundle`)
+          : undefined;
       });
     },
   };

@@ -55,7 +55,9 @@ export class PluginHost {
   }
 
   private constructor(readonly child: ChildProcess) {
-    const outputs = [child.stdout, child.stderr].flatMap((stream) => (stream === null ? [] : [createInterface(stream)]));
+    const outputs = [child.stdout, child.stderr].flatMap((stream) =>
+      stream === null ? [] : [createInterface(stream)],
+    );
     for (const lines of outputs) lines.on("line", (line) => this.log.push(line));
     child.on("message", (answer: Answer) => {
       if (answer.type !== "result" && answer.type !== "error") return;
@@ -70,7 +72,9 @@ export class PluginHost {
   /** Not by the "close" event: after a disconnect of the parent's there is none. */
   async #exited(outputs: Interface[]): Promise<Exit> {
     const closed = outputs.map((lines) => new Promise((resolve) => lines.once("close", resolve)));
-    const exit = await new Promise<Exit>((resolve) => this.child.once("exit", (code, signal) => resolve({ code, signal })));
+    const exit = await new Promise<Exit>((resolve) =>
+      this.child.once("exit", (code, signal) => resolve({ code, signal })),
+    );
     await Promise.all(closed);
     for (const pending of this.#pending.values()) pending.reject(new Error("Plugin process exited"));
     return exit;

@@ -21,7 +21,11 @@ afterEach(async () => {
   await service.close();
 });
 
-function open(url = service.url, timing: Timing = TIMING, notify: (method: string, params: unknown) => void = () => undefined): Promise<Connection> {
+function open(
+  url = service.url,
+  timing: Timing = TIMING,
+  notify: (method: string, params: unknown) => void = () => undefined,
+): Promise<Connection> {
   return Connection.open(url, TOKEN, timing, end.signal, notify);
 }
 
@@ -36,6 +40,18 @@ test("answers find their calls, in whatever order they come", async () => {
   expect(await connection.call("second", {})).toBe("two");
   service.hangUp(1001);
   await expect(first).rejects.toThrow("The connection to the semantic index service has ended (1001).");
+});
+
+test("no more calls are under way than the service takes, and all are answered in their turn", async () => {
+  const connection = await open();
+  service.methods.echo = ({ number }) => number;
+  const numbers = Array.from({ length: 100 }, (_, number) => number);
+
+  const answers = await Promise.all(numbers.map((number) => connection.call("echo", { number })));
+
+  expect(answers).toEqual(numbers);
+  expect(service.mostInFlight).toBeGreaterThan(1);
+  expect(service.mostInFlight).toBeLessThanOrEqual(8);
 });
 
 test("a refusal carries the service's sentence and number", async () => {
@@ -54,7 +70,10 @@ test("what the service pushes is handed on", async () => {
     );
   });
 
-  expect(await bounded(pushed, "nothing was pushed")).toMatchObject(["semantic-index.changed", { revision: "double.0" }]);
+  expect(await bounded(pushed, "nothing was pushed")).toMatchObject([
+    "semantic-index.changed",
+    { revision: "double.0" },
+  ]);
 });
 
 test("an address at which nobody listens is told from other failures", async () => {
@@ -68,14 +87,19 @@ test("a service without the door says that it is to be updated", async () => {
   const old = createServer((_, response) => response.writeHead(404).end()).listen(0, "127.0.0.1");
   await new Promise((resolve) => old.once("listening", resolve));
 
-  await expect(open(`http://127.0.0.1:${(old.address() as AddressInfo).port}`)).rejects.toThrow("has no plugin RPC: update semindex");
+  await expect(open(`http://127.0.0.1:${(old.address() as AddressInfo).port}`)).rejects.toThrow(
+    "has no plugin RPC: update semindex",
+  );
   old.close();
 });
 
 test("a service that shows no sign of life is given up", async () => {
   const mute = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong: false });
   await new Promise((resolve) => mute.once("listening", resolve));
-  const connection = await open(`http://127.0.0.1:${(mute.address() as AddressInfo).port}`, { ...TIMING, heartbeat: 10 });
+  const connection = await open(`http://127.0.0.1:${(mute.address() as AddressInfo).port}`, {
+    ...TIMING,
+    heartbeat: 10,
+  });
 
   expect(await bounded(connection.closed, "it was not given up")).toContain("has ended (1006)");
   mute.close();
@@ -86,7 +110,10 @@ test("a service that lives is not given up, however little it says", async () =>
   let pings = 0;
   const socket = (connection as unknown as { socket: { on(event: "pong", listener: () => void): void } }).socket;
 
-  await bounded(new Promise<void>((resolve) => socket.on("pong", () => ++pings === 5 && resolve())), "no answers to pings");
+  await bounded(
+    new Promise<void>((resolve) => socket.on("pong", () => ++pings === 5 && resolve())),
+    "no answers to pings",
+  );
 
   expect(service.connections).toBe(1);
 });
@@ -114,5 +141,7 @@ test("when the plugin ends, so does every connection, even one that is being ope
 });
 
 test("an answer of another shape is refused with the place where it differs", () => {
-  expect(() => shaped(serviceStatus, { phase: "asleep" })).toThrow(/something else than this plugin understands[^]*phase/);
+  expect(() => shaped(serviceStatus, { phase: "asleep" })).toThrow(
+    /something else than this plugin understands[^]*phase/,
+  );
 });

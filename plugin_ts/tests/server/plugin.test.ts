@@ -7,25 +7,13 @@ import { ServiceDouble } from "../doubles/service";
 import { registration } from "../doubles/statuses";
 import { built } from "../host/built";
 import { PLUGIN } from "../host/plugin-host";
-import { bounded, TOKEN, World } from "../world";
+import { TOKEN, World } from "../world";
 
 let world: World;
 beforeEach(() => {
   world = new World();
 });
 afterEach(() => world.end());
-
-/** Resolves when a process is gone. */
-async function gone(pid: number): Promise<void> {
-  for (;;) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
-    }
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
 
 test("the plugin serves the procedures of the contract, and no others", async () => {
   const { host } = await world.plugin(world.configured());
@@ -78,11 +66,16 @@ test("a start that fails is told as degraded with the service's sentence, refuse
   const status = await subject.until(({ phase }) => phase === "degraded");
   const refused = subject.host.invoke("semantic-index.workspace-status", { path: "/code" });
 
-  expect(status).toMatchObject({ message: "allowedRoots: name at least one directory that may be indexed", registrations: [] });
+  expect(status).toMatchObject({
+    message: "allowedRoots: name at least one directory that may be indexed",
+    registrations: [],
+  });
   await expect(refused).rejects.toThrow("allowedRoots: name at least one directory that may be indexed");
   await subject.until(() => world.pids().length > 1); // it is tried again, and again
   await subject.host.stop();
-  expect(subject.host.log.filter((line) => line.startsWith("[semantic-index] startup failed: allowedRoots"))).toHaveLength(1);
+  expect(
+    subject.host.log.filter((line) => line.startsWith("[semantic-index] startup failed: allowedRoots")),
+  ).toHaveLength(1);
 });
 
 test("a start that failed is tried again until it succeeds, without the plugin being reloaded", async () => {
@@ -155,7 +148,10 @@ test("a running service without configuration is found by its discovery file, ov
   const tokenFile = path.join(world.state, "control.token");
   writeFileSync(tokenFile, "made-at-its-first-start\n", { mode: 0o600 });
   writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
-  writeFileSync(path.join(world.state, "cell.json"), JSON.stringify({ url, pid: process.pid, controlTokenFile: tokenFile }));
+  writeFileSync(
+    path.join(world.state, "cell.json"),
+    JSON.stringify({ url, pid: process.pid, controlTokenFile: tokenFile }),
+  );
   const subject = await world.plugin(world.environment({}));
 
   await subject.ready();
@@ -245,7 +241,10 @@ test("a connection that is lost is opened again to the same service", async () =
 });
 
 test("with directories instead of a configuration they are what the service is started for", async () => {
-  const environment = world.environment({ SEMANTIC_INDEX_ROOTS: "/code/a:/code/b", SEMANTIC_INDEX_CONTROL_TOKEN: TOKEN });
+  const environment = world.environment({
+    SEMANTIC_INDEX_ROOTS: "/code/a:/code/b",
+    SEMANTIC_INDEX_CONTROL_TOKEN: TOKEN,
+  });
   const subject = await world.plugin(environment);
 
   await subject.ready();
@@ -255,8 +254,16 @@ test("with directories instead of a configuration they are what the service is s
 
 test.each([
   ["nothing that says what to index", {}, /^SEMANTIC_INDEX_CONFIG_FILE is required, or SEMANTIC_INDEX_ROOTS: /],
-  ["a configuration file that is missing", { SEMANTIC_INDEX_CONFIG_FILE: "/nowhere.json" }, /\/nowhere\.json, which cannot be read \(ENOENT\)\.$/],
-  ["a program that is missing", { SEMANTIC_INDEX_ROOTS: "/code", SEMANTIC_INDEX_PROGRAM: "no-such-program" }, /^no-such-program cannot be started \(ENOENT\): set SEMANTIC_INDEX_PROGRAM/],
+  [
+    "a configuration file that is missing",
+    { SEMANTIC_INDEX_CONFIG_FILE: "/nowhere.json" },
+    /\/nowhere\.json, which cannot be read \(ENOENT\)\.$/,
+  ],
+  [
+    "a program that is missing",
+    { SEMANTIC_INDEX_ROOTS: "/code", SEMANTIC_INDEX_PROGRAM: "no-such-program" },
+    /^no-such-program cannot be started \(ENOENT\): set SEMANTIC_INDEX_PROGRAM/,
+  ],
 ])("%s degrades the plugin with a sentence that says what to set", async (_, extra, sentence) => {
   const subject = await world.plugin(world.environment(extra));
 
@@ -277,85 +284,6 @@ test("no secret of the environment is ever in the log, even if the service print
   expect(message).toContain("refused … and …");
   expect(subject.host.log.join("\n")).toContain("semindex: refused … and …");
   expect(subject.host.log.join("\n")).not.toMatch(/(?:control|mcp)-token-of-the-test/);
-});
-
-test("stopping the plugin ends the service in order, and answers whoever waits", async () => {
-  const subject = await world.plugin(world.configured());
-  await subject.ready();
-  const { revision } = (await subject.host.invoke("semantic-index.watch", {})) as { revision: string };
-  const waiting = subject.host.invoke("semantic-index.watch", { since: revision });
-
-  const exit = await subject.host.stop();
-
-  expect(await waiting).toMatchObject({ status: { phase: "stopping", message: "Semantic index service is stopping." } });
-  expect(exit).toEqual({ code: 0, signal: null });
-  expect(world.starts().at(-1)).toContain("ended in order");
-});
-
-test("a call that the service has not answered is refused when the plugin stops", async () => {
-  const subject = await world.plugin(world.configured());
-  await subject.ready();
-  await world.double("double.silence", { method: "semantic-index.reindex" });
-  const waiting = subject.host.invoke("semantic-index.reindex", { id: "a" });
-  waiting.catch(() => undefined);
-  while (!JSON.stringify(await world.double("double.calls")).includes('"method":"semantic-index.reindex","params":{"id"')) {
-    // each look is a round trip
-  }
-
-  const exit = await subject.host.stop();
-
-  await expect(waiting).rejects.toThrow("The connection to the semantic index service has ended");
-  expect(exit).toEqual({ code: 0, signal: null });
-});
-
-test.each([
-  ["deaf is ended by a signal, in order,", { deaf: true }, "ended in order"],
-  ["deaf and stubborn is killed", { deaf: true, stubborn: true }, "serve"],
-])("a service that is %s before Paseo would have to kill the plugin", async (_, behaviour, last) => {
-  world.behave(behaviour);
-  const subject = await world.plugin(world.configured());
-  await subject.ready();
-  const [pid = 0] = world.pids();
-
-  const exit = await subject.host.stop();
-
-  expect(exit).toEqual({ code: 0, signal: null }); // not by the signals that the daemon sends after two seconds
-  await bounded(gone(pid), "the service is still there");
-  expect(world.starts().at(-1)).toContain(last);
-});
-
-test("stopping the plugin while the service starts leaves no process behind", async () => {
-  world.behave({ mute: true });
-  const subject = await world.plugin(world.configured());
-  while (world.pids().length === 0) await new Promise((resolve) => setImmediate(resolve));
-
-  const exit = await subject.host.stop();
-
-  expect(exit).toEqual({ code: 0, signal: null });
-  await bounded(gone(world.pids()[0] ?? 0), "the service is still there");
-});
-
-test("a daemon that dies takes the plugin and the service along", async () => {
-  const subject = await world.plugin(world.configured());
-  await subject.ready();
-  const [pid = 0] = world.pids();
-
-  subject.host.child.disconnect();
-
-  expect(await bounded(subject.host.exited, "the plugin is still there")).toEqual({ code: 0, signal: null });
-  await bounded(gone(pid), "the service is still there");
-  expect(world.starts().at(-1)).toContain("ended in order");
-});
-
-test("a plugin that is killed takes the service along, by its life line", async () => {
-  const subject = await world.plugin(world.configured());
-  await subject.ready();
-  const [pid = 0] = world.pids();
-
-  subject.host.child.kill("SIGKILL");
-
-  await bounded(gone(pid), "the service is still there");
-  expect(world.starts().at(-1)).toContain("ended in order");
 });
 
 test("the client's bundle holds nothing of the server side, and the version is told in one place", () => {
