@@ -10,6 +10,8 @@ from tests.architecture.checkout import ROOT, files, is_text, modules
 LONGEST_MODULE = 350
 TEXTS = [path for path in files() if is_text(path)]
 THIS = "tests/architecture/test_files.py"
+UNREVISED = "src/semindex/engine/"
+"""Still refers to pages that are not here."""
 
 
 def read(path: str) -> str:
@@ -37,6 +39,31 @@ def test_a_text_is_utf8_with_unix_line_ends_and_ends_its_last_line(path: str) ->
 def test_no_text_names_a_directory_of_the_machine_it_was_written_on() -> None:
     machine = re.compile(r"(?<![\w.-])/(?:work|root|tmp/w)/")
     found = [path for path in TEXTS if path != THIS and machine.search(read(path))]
+
+    assert found == []
+
+
+def test_no_module_refers_to_a_page_that_is_not_here() -> None:
+    elsewhere = re.compile(
+        r"\b(?:engine|service|wire|architecture|quality)\s+page\b|\brulings?\b|\bpage,\s+section", re.IGNORECASE
+    )
+    found = [
+        (path, elsewhere.findall(read(path)))
+        for path in modules("src", "indexctl", "qualification", "scripts", "tests", "training")
+        if path != THIS and not path.startswith(UNREVISED) and elsewhere.search(read(path))
+    ]
+
+    assert found == []
+
+
+def test_each_page_and_section_that_a_module_refers_to_is_there() -> None:
+    reference = re.compile(r"\b(docs/[\w./-]+\.md)(?:(?:,\s+|\s+\()([A-Z][^).]*)\))?")
+    found = [
+        (path, page, section)
+        for path in modules("src", "indexctl", "qualification", "scripts", "training")
+        for page, section in reference.findall(read(path))
+        if not (ROOT / page).exists() or (section and not re.search(rf"^#+ {section}$", read(page), re.MULTILINE))
+    ]
 
     assert found == []
 
