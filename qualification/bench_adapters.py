@@ -19,8 +19,8 @@ from attrs import frozen
 from semindex.commands.startup import quieten_collector
 from semindex.embedders.endpoint import endpoint_of
 from semindex.embedders.openai_compatible import open_endpoint_embedder
+from semindex.engine.priority import Priority
 from semindex.engine.scheduler import EmbeddingScheduler
-from semindex.engine.workqueue import Priority
 from semindex.model.chunks import Chunk
 from semindex.model.ids import point_id
 from semindex.model.points import Payload, chunk_payload

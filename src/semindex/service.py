@@ -24,9 +24,9 @@ from semindex.config import CellConfig, IndexingConfig
 from semindex.core.eligibility import FileTypes
 from semindex.embedders.factory import concurrency_of, open_embedder
 from semindex.engine.collection import purge_collection
-from semindex.engine.indexer import Tools
 from semindex.engine.revision import Revision
 from semindex.engine.scheduler import EmbeddingScheduler
+from semindex.engine.tools import Tools
 from semindex.engine.turns import BuildTurns, Turns
 from semindex.engine.workspace import Limits, Workspace
 from semindex.files.roots import LocalPlaces

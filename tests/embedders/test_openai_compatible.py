@@ -19,8 +19,8 @@ from semindex.embedders import openai_compatible, patience
 from semindex.embedders.endpoint import Passing, RateLimited, TooLarge, endpoint_of
 from semindex.embedders.hashing import hashed_tokens
 from semindex.embedders.openai_compatible import OpenAICompatibleEmbedder, open_endpoint_embedder
+from semindex.engine.priority import Priority
 from semindex.engine.scheduler import EmbeddingScheduler
-from semindex.engine.workqueue import Priority
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable
 from semindex.model.profiles import EmbeddingProfile, Role
 from semindex.ports import Embedder

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from semindex.engine.filetable import FileTable
 from semindex.engine.index import Index, Outcome
-from semindex.engine.workqueue import Priority
+from semindex.engine.priority import Priority
 from semindex.model.status import FileCounts, FileRecord, FileState
 
 NAMES = "abcd"

@@ -8,7 +8,7 @@ import trio.testing
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
 from semindex.engine.index import Index, Outcome
-from semindex.engine.workqueue import Priority
+from semindex.engine.priority import Priority
 from semindex.model.chunks import Signature
 from semindex.model.status import FileRecord, FileState
 from semindex.testing.bench import Bench, words

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semindex.embedders.hashing import HashingEmbedder
+from semindex.engine.priority import Priority
 from semindex.engine.scheduler import BACKFILL_SHARE, CACHE_GRACE, Embedded, EmbeddingScheduler
-from semindex.engine.workqueue import Priority
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, StateUnwritable
 from semindex.model.profiles import EmbeddingProfile, Role
 from semindex.ports import Vectors

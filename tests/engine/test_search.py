@@ -11,8 +11,8 @@ from attrs import define, field
 
 from semindex.engine.filetable import FileTable
 from semindex.engine.index import Index
+from semindex.engine.priority import Priority
 from semindex.engine.search import Candidates, SearchRequest, Source, overlay_sources
-from semindex.engine.workqueue import Priority
 from semindex.model.chunks import Chunk
 from semindex.model.errors import StoreUnavailable
 from semindex.model.ids import point_id

@@ -4,8 +4,8 @@ import pytest
 import trio
 import trio.testing
 
+from semindex.engine.priority import Priority
 from semindex.engine.turns import LONGEST_TURN, Turns
-from semindex.engine.workqueue import Priority
 from semindex.model.profiles import Role
 from semindex.model.status import State
 from semindex.testing.bench import Bench, words

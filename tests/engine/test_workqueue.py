@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from semindex.engine.workqueue import Priority, Taken, WorkQueue
+from semindex.engine.priority import Priority
+from semindex.engine.workqueue import Taken, WorkQueue
 
 EDIT, BACKFILL = Priority.EDIT, Priority.BACKFILL
 ONLY_EDITS = (EDIT,)

@@ -13,9 +13,9 @@ from attrs import evolve
 
 from semindex.core.known_models import known_model
 from semindex.engine.collection import is_foreign
-from semindex.engine.indexer import Tools
 from semindex.engine.pacing import paced
 from semindex.engine.remembering import remember_all
+from semindex.engine.tools import Tools
 from semindex.model.errors import ForeignCollection
 from semindex.model.points import CollectionMetadata
 from semindex.model.profiles import EmbeddingProfile

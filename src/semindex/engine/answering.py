@@ -6,9 +6,9 @@ import trio
 from attrs import frozen
 
 from semindex.engine.index import Index
-from semindex.engine.indexer import Tools
 from semindex.engine.search import Candidates, SearchAnswer, SearchRequest, Source, Timings
 from semindex.engine.sweeping import Sweeper
+from semindex.engine.tools import Tools
 from semindex.ports import SourceTree
 
 

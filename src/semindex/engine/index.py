@@ -14,7 +14,8 @@ from attrs import define, evolve, field, frozen
 
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
 from semindex.engine.pacing import paced
-from semindex.engine.workqueue import Priority, WorkQueue
+from semindex.engine.priority import Priority
+from semindex.engine.workqueue import WorkQueue
 from semindex.model.chunks import Signature
 from semindex.model.points import Payload
 from semindex.model.status import FileCounts, FileRecord, FileState

@@ -11,14 +11,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 import trio
-from attrs import evolve, field, frozen
+from attrs import evolve
 
+from semindex.engine.backoff import Backoff
 from semindex.engine.condition import Condition, Dependency
 from semindex.engine.index import NO_VECTORS, Index, Outcome
 from semindex.engine.pacing import paced
-from semindex.engine.scheduler import EmbeddingScheduler
-from semindex.engine.turns import BuildTurns
-from semindex.engine.workqueue import Priority, Taken
+from semindex.engine.priority import Priority
+from semindex.engine.tools import Tools
+from semindex.engine.workqueue import Taken
 from semindex.model.chunks import Chunk, ChunkedFile, FileProblem, ProblemKind, Signature, UnchangedFile
 from semindex.model.errors import (
     ChunkingFailed,
@@ -33,7 +34,7 @@ from semindex.model.ids import point_id
 from semindex.model.points import chunk_payload
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import FileRecord, FileState
-from semindex.ports import ChunkerPool, Ledger, Vectors, VectorStore
+from semindex.ports import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -45,18 +46,6 @@ POINTS_PER_COMMIT = 240
 """Points after which the settler writes instead of collecting more."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds between tries while a dependency is in trouble: doubling from the first to the longest."""
-
-
-@frozen
-class Tools:
-    """The adapters that a workspace works with."""
-
-    pool: ChunkerPool
-    scheduler: EmbeddingScheduler
-    store: VectorStore
-    ledger: Ledger
-    turns: BuildTurns = field(factory=BuildTurns)
-    """The same for all workspaces of a cell."""
 
 
 class Indexer:
@@ -98,17 +87,16 @@ class Indexer:
 
     async def _work(self, lanes: Sequence[Priority], outcomes: trio.MemorySendChannel[Outcome]) -> None:
         with outcomes:
-            pause = FIRST_PAUSE
+            backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
             while (taken := await self._index.queue.take(FILES_PER_GROUP, lanes)).paths:
                 left = await self._work_on(taken, outcomes)
                 if not left:
-                    pause = FIRST_PAUSE
+                    backoff.reset()
                     continue
                 for path in left:
                     self._index.queue.give_back(path)
-                with trio.move_on_after(pause):
+                with trio.move_on_after(backoff.next()):
                     await self._index.queue.closed()
-                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _work_on(self, taken: Taken, outcomes: trio.MemorySendChannel[Outcome]) -> Sequence[str]:
         """Bring a group of files as far as their outcomes; return the paths to be tried again, after having told why."""
@@ -239,7 +227,7 @@ class Indexer:
                 await self._commit(batch)
 
     async def _commit(self, batch: Sequence[Outcome]) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
             priority = min(self._index.queue.priority_of(outcome.path) for outcome in batch)
             try:
@@ -247,8 +235,7 @@ class Indexer:
                     await self._write(batch)
             except (StoreUnavailable, StateUnwritable) as error:
                 self._condition.report(Dependency.STORAGE, str(error))
-                await trio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await trio.sleep(backoff.next())
             except CollectionMissing:
                 raise  # no file is at fault: the workspace has to open its collection anew
             except StoreRejected as error:

@@ -1,6 +1,6 @@
 """Filling the embedding cache from what a collection holds: no text whose vector is stored is embedded again."""
 
-from semindex.engine.indexer import Tools
+from semindex.engine.tools import Tools
 
 PROBED = 8
 """Texts by which a cache that was lost is told from one that is there."""

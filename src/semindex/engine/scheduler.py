@@ -17,7 +17,7 @@ import trio
 from attrs import define, field, frozen
 
 from semindex.engine.pacing import paced
-from semindex.engine.workqueue import Priority
+from semindex.engine.priority import Priority
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, SemindexError
 from semindex.model.ids import well_formed
 from semindex.model.profiles import EmbeddingProfile, Role

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import trio
 from attrs import field, frozen
 
-from semindex.engine.workqueue import Priority
+from semindex.engine.priority import Priority
 
 LONGEST_TURN = 2.0
 """Seconds after which a turn counts as over although it is not: a build that hangs holds up no other."""

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import trio
 
+from semindex.engine.backoff import Backoff
 from semindex.model.errors import SemindexError, first_of
 from semindex.ports import Changes, EventSource, Watch
 
@@ -28,7 +29,7 @@ MAX_PATHS = 1000
 SWEEPS_IN_A_ROW = 5
 """Sweeps that new directories may cause one after another before they have to take their time."""
 SWEEP_PAUSE = 5.0
-"""Seconds between two sweeps from then on: a program that makes directories without end shall not cause them so."""
+"""Seconds between two sweeps from then on, so that a program that keeps making directories does not cause endless sweeps."""
 FIRST_RETRY, LONGEST_RETRY = 2.0, 60.0
 """Seconds before a watch that failed is opened again, each time with a sweep: doubling from the first to the longest."""
 
@@ -72,7 +73,7 @@ class Watcher:
             await self._watch(self._source)
 
     async def _watch(self, source: EventSource) -> None:
-        pause = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         while True:
             began = trio.current_time()
             try:
@@ -83,9 +84,8 @@ class Watcher:
                 logger.exception("a watch failed")
                 self._tell(f"Watching failed with an unexpected {type(first_of(group)).__name__}; see the log.")
             if trio.current_time() - began > LONGEST_RETRY:
-                pause = FIRST_RETRY
-            await trio.sleep(pause)
-            pause = min(2 * pause, LONGEST_RETRY)
+                backoff.reset()
+            await trio.sleep(backoff.next())
             await self._sweep_if_possible()
 
     async def _follow(self, watch: Watch) -> None:

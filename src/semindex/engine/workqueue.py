@@ -6,19 +6,12 @@ The queue holds paths, never contents: its memory is bounded by the number of fi
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
 from itertools import islice
 
 import trio
 from attrs import define, field, frozen
 
-
-class Priority(IntEnum):
-    """Whose turn it is, everywhere in the cell: a lower value goes first."""
-
-    QUERY = 0
-    EDIT = 1
-    BACKFILL = 2
+from semindex.engine.priority import Priority
 
 
 @frozen

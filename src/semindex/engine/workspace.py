@@ -15,20 +15,23 @@ from attrs import frozen
 
 from semindex.engine.adoption import ReferenceHashes, adopt, no_hashes
 from semindex.engine.answering import Answerer
+from semindex.engine.backoff import Backoff
 from semindex.engine.collection import CollectionKeeper, purge_collection
+from semindex.engine.comparing import Comparison
 from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
 from semindex.engine.durability import keep_durable
 from semindex.engine.explaining import explain
 from semindex.engine.filetable import FILES_PER_STEP, table_of
 from semindex.engine.index import Index
-from semindex.engine.indexer import Indexer, Tools
+from semindex.engine.indexer import Indexer
 from semindex.engine.pacing import paced
+from semindex.engine.priority import Priority
 from semindex.engine.remembering import remember_if_forgotten
 from semindex.engine.revision import Revision
 from semindex.engine.search import SearchAnswer, SearchRequest, Source, overlay_sources
-from semindex.engine.sweeping import Comparison, Sweeper
+from semindex.engine.sweeping import Sweeper
+from semindex.engine.tools import Tools
 from semindex.engine.watcher import Watcher
-from semindex.engine.workqueue import Priority
 from semindex.model.answers import Explanation
 from semindex.model.errors import Closing, CollectionMissing, NotReady, SemindexError, StoreUnavailable, first_of
 from semindex.model.ids import collection_name
@@ -190,18 +193,17 @@ class Workspace:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until stopped. Failures stay inside; only cancellation ends it otherwise."""
-        pause = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         task_status.started()
         try:
             while not self._stopping.is_set():
                 began = trio.current_time()
                 await self._live()
                 if trio.current_time() - began > LONGEST_RETRY:
-                    pause = FIRST_RETRY
-                with trio.move_on_after(pause):
+                    backoff.reset()
+                with trio.move_on_after(backoff.next()):
                     await self._retry.wait()
                 self._retry = trio.Event()
-                pause = min(2 * pause, LONGEST_RETRY)
         finally:
             with trio.move_on_after(self._limits.purge_grace, shield=True) as scope:
                 if self._purge:

@@ -13,9 +13,9 @@ import trio
 from attrs import define, field, frozen
 
 from semindex.embedders.hashing import HashingEmbedder
-from semindex.engine.indexer import Tools
 from semindex.engine.scheduler import EmbeddingScheduler
 from semindex.engine.search import SearchAnswer, SearchRequest
+from semindex.engine.tools import Tools
 from semindex.engine.turns import BuildTurns
 from semindex.engine.workspace import Limits, Workspace
 from semindex.model.profiles import ChunkingProfile, Role
