@@ -8,7 +8,7 @@ import { shaped } from "./connection";
 import { Gate } from "./gate";
 import { Log } from "./log";
 import { Supervisor } from "./supervisor";
-import { TIMING, type Timing, within } from "./time";
+import { type Timing, within } from "./time";
 
 const LOADING = "Semantic index plugin is loading configuration.";
 const STOPPING = "Semantic index service is stopping.";
@@ -23,7 +23,7 @@ export class Backend {
   /** Returns at once; the service is started beside it. */
   constructor(
     environment: NodeJS.ProcessEnv,
-    private readonly timing: Timing = TIMING,
+    private readonly timing: Timing,
   ) {
     this.#board = new Board(withoutService("starting", LOADING), timing.hold);
     this.#supervisor = new Supervisor(environment, this.#board, this.#gate, new Log(environment), timing);

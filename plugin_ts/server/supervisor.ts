@@ -55,14 +55,19 @@ export class Supervisor {
     const connection = await this.#connect(signal);
     const opened = performance.now();
     try {
-      await this.#follow(connection);
+      await this.#follow(connection).catch(async (error: Error) => {
+        throw new Error((await this.#death()) ?? error.message);
+      });
       this.gate.open(connection);
       this.#lastFailure = "";
       const why = await connection.closed;
       if (performance.now() - opened > this.timing.stable) this.#backOff.reset();
       // Calls that come now wait for the next connection, unless that fails.
       this.gate.expect();
-      return new LostService(await this.#whatHappened(why));
+      const death = await this.#death();
+      return new LostService(
+        death === null ? `${why} The plugin connects again.` : `${death} It is being started again.`,
+      );
     } finally {
       connection.end();
     }
@@ -115,18 +120,18 @@ export class Supervisor {
     }
   }
 
-  /** Why a connection was lost: the end of the service if that is it. */
-  async #whatHappened(why: string): Promise<string> {
-    if (this.#cell === null) return why;
+  /** How the service that was started here has ended, if it has: its connection may be gone a moment before it is. */
+  async #death(): Promise<string | null> {
+    if (this.#cell === null) return null;
     await settles(this.timing.graces[0], this.#cell.ended);
-    return this.#cell.isAlive ? why : this.#cell.ended;
+    return this.#cell.isAlive ? null : this.#cell.ended;
   }
 
   #show(failure: Error): void {
     const message = this.log.clean(failure.message);
     if (failure instanceof LostService) {
       this.log.error(`service lost: ${message}`);
-      this.board.publish(withoutService("degraded", `${message} It is being started again.`));
+      this.board.publish(withoutService("degraded", message));
       return;
     }
     // Told once, not at every try.

@@ -41,11 +41,11 @@ function git(...args: string[]): void {
   execFileSync("git", args, { cwd: primary });
 }
 
-/** A daemon's environment with a configured cell on any free port. */
-function configured(): NodeJS.ProcessEnv {
+/** A daemon's environment with a configured cell. */
+function configured(listen: object = { port: 0 }): NodeJS.ProcessEnv {
   const file = path.join(code, "real.json");
   const directories = { stateDirectory: path.join(code, "cell"), cacheDirectory: path.join(code, "cache") };
-  writeFileSync(file, JSON.stringify({ ...directories, allowedRoots: [code], listen: { port: 0 } }));
+  writeFileSync(file, JSON.stringify({ ...directories, allowedRoots: [code], listen }));
   return world.environment({
     SEMANTIC_INDEX_PROGRAM: PROGRAM,
     SEMANTIC_INDEX_CONFIG_FILE: file,
@@ -132,8 +132,8 @@ describe.skipIf(PROGRAM === "")("the real service", { timeout: 120_000 }, () => 
     expect((await first.status()).phase).toBe("ready");
   });
 
-  test("refuses what it must, in sentences that reach the caller whole", async () => {
-    const plugin = await world.plugin(configured());
+  test("refuses what it must, in sentences that reach the caller whole, over a Unix socket, too", async () => {
+    const plugin = await world.plugin(configured({ socket: path.join(code, "cell.socket") }));
 
     const outside = plugin.host.invoke("semantic-index.register", { id: "etc", path: "/etc" });
     await expect(outside).rejects.toThrow(/\/etc/);

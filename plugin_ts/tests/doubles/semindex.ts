@@ -13,6 +13,8 @@ export interface Behaviour {
   refuse?: { code: number; sentence: string };
   /** Never greet. */
   mute?: boolean;
+  /** End with this sentence when somebody asks for the status. */
+  fragile?: string;
   /** Do not end with standard input. */
   deaf?: boolean;
   /** Nor by SIGTERM. */
@@ -55,6 +57,8 @@ function end(code: number, sentence: string): never {
 async function serve(): Promise<void> {
   const token = process.env.SEMANTIC_INDEX_CONTROL_TOKEN ?? "made-by-the-double-itself";
   const service = new ServiceDouble(token);
+  const { fragile } = behaviour;
+  if (fragile !== undefined) service.methods["semantic-index.status"] = () => end(1, fragile);
   service.methods["double.change"] = (fields) => service.change(fields);
   service.methods["double.calls"] = () => service.calls;
   service.methods["double.print"] = ({ line }) => void process.stderr.write(`${String(line)}\n`);

@@ -78,6 +78,16 @@ test("a start that fails is told as degraded with the service's sentence, refuse
   ).toHaveLength(1);
 });
 
+test("a service that dies as soon as it is asked has failed to start, for the reason that it gives", async () => {
+  world.behave({ fragile: "the state is damaged" });
+  const subject = await world.plugin(world.configured());
+
+  const { message } = await subject.until(({ phase }) => phase === "degraded");
+
+  expect(message).toBe("the state is damaged");
+  await expect(subject.host.invoke("semantic-index.reindex", { id: "a" })).rejects.toThrow(/^the state is damaged$/);
+});
+
 test("a start that failed is tried again until it succeeds, without the plugin being reloaded", async () => {
   world.behave({ refuse: { code: 1, sentence: "the disk is full" } });
   const subject = await world.plugin(world.configured());
@@ -231,7 +241,7 @@ test("a connection that is lost is opened again to the same service", async () =
 
   const lost = subject.until(({ phase }) => phase === "degraded");
   running.hangUp(1013);
-  await lost;
+  expect((await lost).message).toMatch(/has ended \(1013\)\. The plugin connects again\.$/);
   await subject.ready();
 
   expect(running.connections).toBe(1);
