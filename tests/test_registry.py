@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from semindex.engine.priority import Priority
 from semindex.model.errors import (
     BaselineInUse,
     BaselineMissing,
@@ -235,3 +236,42 @@ async def test_a_purged_baseline_puts_its_worktrees_to_rest_and_wakes_them_when_
         assert overlay is not None
         await overlay.settled()
         assert (await office.process.found(WORKTREE, "gamma")).paths == ("beta.py",)
+
+
+async def test_a_receipt_counts_what_reached_the_store_and_what_was_given_up(autojump_clock: MockClock) -> None:
+    made, storing = estate(), Gate("store.upsert")
+    storing.shut()
+    async with made.office(storing) as office, trio.open_nursery() as nursery:
+        await office.register("primary", PRIMARY)
+        await storing.reached()
+
+        async def release() -> None:
+            receipt = await office.registry.release("primary", purge=False)
+            assert (receipt.drained, receipt.cancelled) == (2, 0)
+
+        nursery.start_soon(release)
+        await wait_all_tasks_blocked()
+        storing.open()
+
+
+async def test_files_that_are_still_lined_up_while_a_workspace_ends_count_as_given_up_alone(
+    autojump_clock: MockClock,
+) -> None:
+    made, embedding = estate(), Gate("embedder.embed")
+    embedding.shut()
+    async with made.office(embedding) as office, trio.open_nursery() as nursery:
+        workspace = await office.register("primary", PRIMARY)
+        await embedding.reached()
+
+        async def mark() -> None:
+            number = 0
+            while True:
+                workspace.index.note_pending(f"late{number}.py", Priority.EDIT)
+                number += 1
+                await trio.lowlevel.checkpoint()
+
+        nursery.start_soon(mark)
+        receipt = await office.registry.release("primary", purge=True)
+        nursery.cancel_scope.cancel()
+        assert receipt.drained == 0
+        assert receipt.cancelled > 2

@@ -1,6 +1,7 @@
 """What a registry keeps of each registration while the cell runs: its lease, and the release that may be under way."""
 
 from datetime import timedelta
+from typing import Self
 
 import trio
 from attrs import define, field, frozen
@@ -28,6 +29,25 @@ class Policy:
             if choice is not None:
                 return choice
         return registration.baseline_path is not None and self.purge_worktrees
+
+
+@frozen
+class Contents:
+    """What a workspace holds at one moment."""
+
+    points: int = 0
+    bytes: int = 0
+    outstanding: int = 0
+    settled: int = 0
+    """Files, since the workspace was made."""
+
+    @classmethod
+    def of(cls, workspace: Workspace | None) -> Self:
+        """Look at a workspace; None holds nothing."""
+        if workspace is None:
+            return cls()
+        index = workspace.index
+        return cls(index.table.chunks, workspace.stored_bytes(), len(index.queue), index.settled_files)
 
 
 @frozen

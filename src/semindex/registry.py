@@ -15,7 +15,7 @@ from attrs import evolve
 from semindex.clock import utc_now
 from semindex.engine.revision import Revision
 from semindex.engine.workspace import Workspace
-from semindex.leasing import DELETED, Lease, LeaseBook, Policy, Receipt, Release
+from semindex.leasing import DELETED, Contents, Lease, LeaseBook, Policy, Receipt, Release
 from semindex.model.errors import (
     BaselineInUse,
     BaselineMissing,
@@ -319,23 +319,22 @@ class Registry:
         async with self._openings.exclusive(path):
             await self._state.registrations.set_lifecycle(registration.id, Lifecycle.RELEASING, purge)
             is_last = all(other is lease for other in self._book.of(path))
-            workspace, points, size, before, retained = lease.workspace, 0, 0, 0, None
+            ended = lease.workspace if is_last else None
+            before = Contents.of(ended)
             if is_last:
-                if workspace is not None:
-                    points, size = workspace.index.table.chunks, workspace.stored_bytes()
-                    before = len(workspace.index.queue)
                 await self._openings.close(path, "The registration is being released.", purge=purge)
+            retained = None
             if is_last and not purge:
                 retained = Retained(path, registration.baseline_path, utc_now(), self._policy.ttl)
             await self._state.registrations.delete(registration.id, retained)
             self._book.remove(lease)
-        cancelled = len(workspace.index.queue) if is_last and workspace is not None else 0
+        after = Contents.of(ended)
         return Receipt(
             registration.id,
             purged=is_last and purge,
-            points=points if purge else 0,
-            bytes=size if purge else 0,
-            drained=before - cancelled,
-            cancelled=cancelled,
+            points=before.points if purge else 0,
+            bytes=before.bytes if purge else 0,
+            drained=after.settled - before.settled,
+            cancelled=after.outstanding,
             duration=timedelta(seconds=trio.current_time() - began),
         )

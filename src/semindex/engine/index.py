@@ -56,6 +56,8 @@ class Index:
     """Every change of the baseline up to now was followed; a new event takes its place when the baseline starts over."""
     embedded_chunks: int = 0
     reused_chunks: int = 0
+    settled_files: int = 0
+    """How often a file was brought up to date, in this process's life."""
     is_doubted: bool = False
     """A reindex was asked for, and no sweep has queued the files yet."""
     edit_settled: Callable[[float], None] = lambda _: None
@@ -193,6 +195,7 @@ class Index:
             is_settled = self.queue.settle(outcome.path)
         self._look_for_shadow(outcome.path)
         if is_settled:
+            self.settled_files += 1
             self.verdicts.pop(outcome.path, None)
 
     def note_skipped(self, path: str, reason: str) -> None:
