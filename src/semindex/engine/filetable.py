@@ -78,6 +78,11 @@ def _text_bytes(record: FileRecord) -> int:
 async def table_of(records: Iterable[FileRecord]) -> FileTable:
     """Return a table of these records; a hundred thousand are put into it in steps."""
     table = FileTable()
+    await put_all(table, records)
+    return table
+
+
+async def put_all(table: FileTable, records: Iterable[FileRecord]) -> None:
+    """Put records into a table that nobody looks into meanwhile, in steps."""
     async for record in paced(records, FILES_PER_STEP):
         table.put(record)
-    return table

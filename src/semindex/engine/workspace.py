@@ -21,10 +21,9 @@ from semindex.engine.comparing import Comparison
 from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
 from semindex.engine.durability import keep_durable
 from semindex.engine.explaining import explain
-from semindex.engine.filetable import FILES_PER_STEP, table_of
+from semindex.engine.filetable import put_all, table_of
 from semindex.engine.index import Index
 from semindex.engine.indexer import Indexer
-from semindex.engine.pacing import paced
 from semindex.engine.priority import Priority
 from semindex.engine.remembering import remember_if_forgotten
 from semindex.engine.revision import Revision
@@ -276,8 +275,7 @@ class Workspace:
             # Nothing is stored, so that only records without points of their own still mean anything.
             await self._tools.ledger.apply([], [record.path for record in table if not record.inherited])
             table = await table_of([record for record in table if record.inherited])
-        async for record in paced(opened.repairs, FILES_PER_STEP):
-            table.put(record)
+        await put_all(table, opened.repairs)
         await self.index.start_over(table)
         if self.index.is_doubted:
             await self.index.doubt_everything()
