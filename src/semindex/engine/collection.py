@@ -107,7 +107,7 @@ class CollectionKeeper:
         return [] if size == own else [f"vector size {size} became {own}"]
 
     async def ensure(self) -> None:
-        """Create the collection if it does not exist, in the place of an outdated one; one cut short is carried on."""
+        """Create the collection unless it exists; replace an outdated one; complete one whose creation was interrupted."""
         if not self.exists:
             self._may_be_open = True
             if self.is_outdated:

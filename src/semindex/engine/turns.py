@@ -1,9 +1,9 @@
 """How much of what the whole cell shares first builds may hold at once.
 
 The threads for files, the chunkers and the store serve whoever came first. Twenty worktrees that are registered at once
-would fill their queues, and an edit elsewhere would wait behind all of it. So builds wait for their turn before those
-queues, and whoever edits or searches finds in them at most what is under way. Embedding has a queue of its own, by
-priority (see :mod:`semindex.engine.scheduler`).
+would fill their queues, and an edit elsewhere would wait behind all of it. Builds therefore wait for a turn before they
+enter those queues, so that an edit or a search waits at most for the build work already under way. Embedding has a queue
+of its own, by priority (see :mod:`semindex.engine.scheduler`).
 """
 
 from collections.abc import AsyncIterator
@@ -56,6 +56,6 @@ class BuildTurns:
     scanning: Turns = field(factory=lambda: Turns(1))
     """To look at a whole tree for the first time."""
     chunking: Turns = field(factory=lambda: Turns(2))
-    """To have a group of files chunked: as many as there are chunkers."""
+    """To have a group of files chunked; a cell has one for each chunker."""
     storing: Turns = field(factory=lambda: Turns(1))
     """To write what was made of some files."""

@@ -126,4 +126,4 @@ class Explanation:
     record: FileRecord | None = None
     """What the ledger knows."""
     chunks: tuple[tuple[int, int], ...] = ()
-    """First and last line of each chunk that is stored."""
+    """First and last line of each chunk that the file has now."""

@@ -60,7 +60,7 @@ class FileCounts:
 
     @property
     def discovered(self) -> int:
-        """Return the number of files that the last scan saw."""
+        """Return the number of all these files: the sum of the records."""
         return self.indexed + self.pending + self.skipped + self.failed
 
 
