@@ -1,4 +1,7 @@
-/** Compiles a plugin directory as the daemon does (0.8 and later): one bundle for each side, and strict borders between them. */
+/**
+ * Compiles a plugin directory as the daemon does (0.8 and later): one bundle for each side, and strict borders between them,
+ * which types do not cross either.
+ */
 
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -66,6 +69,10 @@ function borders(directory: string, side: Side): Plugin {
         const [top] = relative.split("/");
         if (top === (side === "client" ? "server" : "client"))
           return refuse(`${relative} cannot be in the ${side} bundle`);
+        const foreign = imports(file).find((name) =>
+          top === "shared" ? FOREIGN.client.test(name) || FOREIGN.server.test(name) : FOREIGN[side].test(name),
+        );
+        if (foreign !== undefined) return refuse(`${foreign} cannot be imported into ${relative}`);
         const isEntry = /^index\.(?:client|server)\.tsx?$/.test(relative);
         if (!isEntry && !["client", "server", "shared"].includes(top ?? "")) {
           return refuse(`Plugin modules belong in client/, server/, or shared/: ${relative}`);
@@ -80,4 +87,9 @@ function borders(directory: string, side: Side): Plugin {
       });
     },
   };
+}
+
+/** What a module names in its imports, types included: the compiler has forgotten those. */
+function imports(file: string): string[] {
+  return Array.from(readFileSync(file, "utf8").matchAll(/\bfrom "([^"]+)"/g), ([, name]) => name ?? "");
 }
