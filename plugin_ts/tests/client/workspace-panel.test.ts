@@ -92,13 +92,13 @@ test("a worktree is registered after its primary checkout, which is its baseline
 test("a primary that is refused is told, and the worktree is not registered without it", async () => {
   const server = working();
   server.answers["semantic-index.register"] = () =>
-    Promise.reject(new Error("/code/shop lies below none of the allowed roots."));
+    Promise.reject(new Error("/code/shop lies outside of the directories that may be indexed."));
   await open(server, WORKTREE);
 
   await press("Register workspace semantic index");
 
   expect(server.actions).toHaveLength(1);
-  expect(screen.getByRole("alert").textContent).toBe("/code/shop lies below none of the allowed roots.");
+  expect(screen.getByRole("alert").textContent).toBe("/code/shop lies outside of the directories that may be indexed.");
 });
 
 test("progress that is pushed is shown", async () => {
