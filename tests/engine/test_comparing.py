@@ -5,12 +5,13 @@ import trio
 import trio.testing
 
 from semindex.engine.comparing import Comparison
-from semindex.engine.filetable import FileTable
+from semindex.engine.filetable import FILES_PER_STEP, FileTable
 from semindex.engine.index import Index, Outcome
 from semindex.engine.priority import Priority
 from semindex.model.errors import WorkspaceUnavailable
 from semindex.model.status import FileRecord, FileState
-from semindex.testing.intercept import Gate, intercept
+from semindex.ports import TreeScan
+from semindex.testing.intercept import Call, Gate, Proceed, intercept
 from semindex.testing.tree import MemoryTree
 
 CHUNKING = "extended-1"
@@ -152,3 +153,28 @@ async def test_a_file_that_comes_back_while_it_leaves_is_worked_on_again() -> No
     index.finish(Outcome("a.py", None))
 
     assert await waiting(index, Priority.EDIT) == ["a.py"]
+
+
+async def test_however_many_files_are_skipped_others_get_their_turn_meanwhile() -> None:
+    tree = MemoryTree({f"f{number}.py": b"x = 1\n" for number in range(3 * FILES_PER_STEP)})
+    files = (await tree.scan()).files
+
+    async def skip_all(call: Call, proceed: Proceed) -> TreeScan:
+        await trio.lowlevel.checkpoint()
+        return TreeScan({}, dict.fromkeys(files, "too large"), {})
+
+    index, told = Index(), set[int]()
+
+    async def look() -> None:
+        while True:
+            told.add(index.counts().skipped)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        comparison = Comparison(intercept(tree, "tree", [skip_all]), index, CHUNKING)
+        await comparison.of_tree(Priority.EDIT, retry_failed=False)
+        nursery.cancel_scope.cancel()
+
+    assert index.counts().skipped == len(files)
+    assert told - {0, len(files)}

@@ -47,7 +47,7 @@ class Comparison:
         async for path, signature in paced(scan.files.items(), FILES_PER_STEP):
             if index.readmit(path) or index.needs_work(path, signature, self._chunking, retry_failed=retry_failed):
                 index.note_pending(path, waiting if path in index.queue else priority)
-        for path, reason in scan.skipped.items():
+        async for path, reason in paced(scan.skipped.items(), FILES_PER_STEP):
             if index.has_points(path) or path in index.queue:
                 index.expel(path, reason, priority)
             else:

@@ -262,11 +262,13 @@ class Index:
 
     def follow_baseline(self, path: str) -> None:
         """Look again at a file whose hash changed in the baseline; what this index held of it may be gone from there."""
-        self._look_for_shadow(path)
-        if (record := self.table.get(path)) is not None:
-            if record.inherited or path in self.queue:
-                self.moves += 1
-            self.mark(path, Priority.EDIT)
+        record = self.table.get(path)
+        if record is None:
+            self._look_for_shadow(path)
+            return
+        if record.inherited or path in self.queue:
+            self.moves += 1
+        self.mark(path, Priority.EDIT)
 
     def _look_for_shadow(self, path: str) -> None:
         if self.baseline is None:
