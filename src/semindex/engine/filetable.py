@@ -11,7 +11,7 @@ from semindex.engine.pacing import paced
 from semindex.model.status import FileRecord, FileState
 
 FILES_PER_STEP = 1000
-"""Files that a loop over a table may handle between two checkpoints: a millisecond or two."""
+"""Files that a loop over a table may handle between two checkpoints: a few milliseconds, whatever is done with each."""
 
 
 class FileTable:
