@@ -1,7 +1,7 @@
 """Who may come in: Host, Origin and credentials, decided on raw bytes before anything else looks at a request.
 
-The rules (docs/operations.md, Security): Host must be loopback, Origin absent or loopback;
-on a Unix socket, Host means nothing and any Origin is refused. Credentials are compared in constant time.
+The rules (docs/operations.md, Security): Host must be loopback, Origin absent or loopback; on a Unix socket, Host means
+nothing and any Origin is refused. Credentials are compared in constant time.
 """
 
 import hmac
