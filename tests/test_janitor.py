@@ -190,7 +190,7 @@ async def test_a_purge_that_failed_is_tried_again_before_the_worktree_counts_as_
         await (await office.register("primary", PRIMARY)).settled()
         await (await office.register("worktree", WORKTREE, PRIMARY)).settled()
         await delete_worktree(office)
-        dropping.times = 2  # once by the workspace as it ends, once by the registry after it
+        dropping.times = 1
         await office.janitor.look_at_directories()
         assert office.registry.lease("worktree").registration.lifecycle is Lifecycle.ACTIVE
         assert office.collection(WORKTREE) in await office.bench.store.collections()
@@ -205,7 +205,7 @@ async def test_a_directory_that_is_back_before_its_purge_succeeded_is_indexed_ag
         await (await office.register("primary", PRIMARY)).settled()
         await (await office.register("worktree", WORKTREE, PRIMARY)).settled()
         await delete_worktree(office)
-        dropping.times = 2
+        dropping.times = 1
         await office.janitor.look_at_directories()
         assert office.registry.lease("worktree").workspace is None
         del office.places.sightings[WORKTREE]

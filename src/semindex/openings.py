@@ -106,6 +106,8 @@ class Openings:
         if workspace is not None:
             workspace.stop(purge=purge)
             await workspace.closed.wait()
+        if workspace is not None and workspace.purge_failure is not None:
+            raise workspace.purge_failure
         if purge and not (workspace is not None and workspace.purged):
             await self._purge(path)
         return workspace

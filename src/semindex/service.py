@@ -61,8 +61,6 @@ VECTORS = "vectors"
 """Directory of the embedded vector store, in the state directory."""
 FILE_THREADS = 4
 """Threads of the whole cell that walk, read and hash."""
-PURGE_GRACE = 10.0
-"""Seconds for deleting the data of a workspace that does not run."""
 SHUTDOWN_MARGIN = 0.5
 """Seconds beyond its graces after which an orderly end is cut."""
 
@@ -133,10 +131,7 @@ class WorkspaceMaker:
 
     async def purge(self, root: str) -> None:
         """Delete what is stored for a canonical path. Raises StoreUnavailable if that cannot be done now."""
-        with trio.move_on_after(PURGE_GRACE):
-            await purge_collection(self.store, self.state.ledger(root), collection_name(root), self.state.cell_id)
-            return
-        raise StoreUnavailable(f"Deleting the data took longer than {PURGE_GRACE:g} seconds.")
+        await purge_collection(self.store, self.state.ledger(root), collection_name(root), self.state.cell_id)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import pytest
 import trio
 from attrs import define, field
 
-from semindex import janitor, service
+from semindex import janitor
 from semindex.config import CellConfig
 from semindex.embedders import patience
 from semindex.model.ids import METADATA_POINT_ID, reference_cache_file
@@ -90,7 +90,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (qdrant_calls, "FIRST_PAUSE", 0.01),
         (health, "PROBE_PAUSE", 0.05),
         (janitor, "RELEASE_INTERVAL", 0.1),
-        (service, "PURGE_GRACE", 2.0),
     ]:
         monkeypatch.setattr(module, name, seconds)
     for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"):

@@ -163,12 +163,25 @@ async def contradictions(table: FileTable, stored: Mapping[str, Mapping[str, int
     return found
 
 
-async def purge_collection(store: VectorStore, ledger: Ledger, name: str, cell_id: str) -> None:
+PURGE_GRACE = 10.0
+"""Seconds for deleting what is stored for a workspace."""
+
+
+async def purge_collection(
+    store: VectorStore, ledger: Ledger, name: str, cell_id: str, *, grace: float = PURGE_GRACE
+) -> None:
     """Delete the collection of a workspace and its ledger, and ask the store whether the collection is gone.
 
-    One that another cell made stays: nothing in it is ours. Raises StoreUnavailable if the collection is still there;
-    whatever was deleted stays deleted, and a repetition does the rest.
+    One that another cell made stays: nothing in it is ours. Raises StoreUnavailable if the collection is still there, or
+    after ``grace`` seconds; whatever was deleted stays deleted, and a repetition does the rest.
     """
+    with trio.move_on_after(grace) as scope:
+        await _purge(store, ledger, name, cell_id)
+    if scope.cancelled_caught:
+        raise StoreUnavailable(f"Deleting the data took longer than {grace:g} seconds.")
+
+
+async def _purge(store: VectorStore, ledger: Ledger, name: str, cell_id: str) -> None:
     info = await store.describe(name)
     if info is not None and is_foreign(info, cell_id):
         logger.warning("collection %s was not made by this cell and is left as it is", name)

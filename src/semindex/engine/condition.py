@@ -51,7 +51,8 @@ class Dependency(Enum):
 class Condition:
     """The facts; whoever changes one touches ``changes``."""
 
-    def __init__(self, changes: Revision, clock: Callable[[], datetime]) -> None:
+    def __init__(self, root: str, changes: Revision, clock: Callable[[], datetime]) -> None:
+        self._root = root
         self.phase = Phase.OPENING
         self.is_built = False
         """A build was finished at some time: the index is whole but for what changed since."""
@@ -76,12 +77,16 @@ class Condition:
         self.touch()
 
     def fail(self, error: SemindexError) -> None:
-        """Take note of what keeps the workspace from working."""
+        """Take note of what keeps the workspace from working, and log it once."""
+        if str(error) != str(self.error):
+            logger.warning("%s: %s", self._root, error)
         self.error = error
         self.touch()
 
     def recover(self) -> None:
         """Take note that it works."""
+        if self.error is not None:
+            logger.info("%s: works again", self._root)
         self.error = None
         self.touch()
 
@@ -98,7 +103,7 @@ class Condition:
         if trouble is None:
             del self.troubles[dependency]
         else:
-            logger.warning("the indexing is held up: %s", trouble)
+            logger.warning("%s: the indexing is held up: %s", self._root, trouble)
             self.troubles[dependency] = trouble
         self.touch()
 
@@ -113,10 +118,10 @@ class Condition:
         self.watch_trouble = watch_trouble
         self.touch()
 
-    def snapshot(self, root: str, index: Index) -> WorkspaceStatus:
+    def snapshot(self, index: Index) -> WorkspaceStatus:
         """Return all that is told of a workspace."""
         return WorkspaceStatus(
-            path=root,
+            path=self._root,
             state=self.state(index.queue),
             message=self.message(index.queue),
             files=index.counts(),

@@ -16,7 +16,7 @@ from attrs import frozen
 from semindex.engine.adoption import ReferenceHashes, adopt, no_hashes
 from semindex.engine.answering import Answerer
 from semindex.engine.backoff import Backoff
-from semindex.engine.collection import CollectionKeeper, purge_collection
+from semindex.engine.collection import PURGE_GRACE, CollectionKeeper, purge_collection
 from semindex.engine.comparing import Comparison
 from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
 from semindex.engine.durability import keep_durable
@@ -32,7 +32,7 @@ from semindex.engine.sweeping import Sweeper
 from semindex.engine.tools import Tools
 from semindex.engine.watcher import Watcher
 from semindex.model.answers import Explanation
-from semindex.model.errors import Closing, CollectionMissing, NotReady, SemindexError, StoreUnavailable, first_of
+from semindex.model.errors import Closing, CollectionMissing, NotReady, SemindexError, first_of
 from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import State, WorkspaceStatus
@@ -53,7 +53,7 @@ class Limits:
 
     drain_grace: float = 10.0
     """For accepted work to reach the store once the workspace is stopped."""
-    purge_grace: float = 10.0
+    purge_grace: float = PURGE_GRACE
     """For deleting the workspace's data, whatever else is going on."""
     sweep_interval: float = 300.0
     """Between two comparisons of the whole tree with the index that nobody asked for."""
@@ -100,7 +100,7 @@ class Workspace:
         self._comparison = Comparison(tree, self.index, chunking.version)
         self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
         self._answerer = Answerer(tree, tools, self.index, self._sweeper, self._sources)
-        self._condition = Condition(self.changes, clock)
+        self._condition = Condition(root, self.changes, clock)
         look, sweep, report = self._comparison.of_files, self._sweeper.request, self._condition.report_watch
         self._watcher = Watcher(events, root, look, sweep, report, quiet=self._limits.quiet)
         self._reference_hashes = reference_hashes
@@ -113,6 +113,7 @@ class Workspace:
         self._sinks = trio.CancelScope()
         self._purge = False
         self.purged = False
+        self.purge_failure: SemindexError | None = None
 
     # What others may ask for
 
@@ -137,7 +138,7 @@ class Workspace:
 
     def status(self) -> WorkspaceStatus:
         """Return a snapshot."""
-        return self._condition.snapshot(self.root, self.index)
+        return self._condition.snapshot(self.index)
 
     def stored_bytes(self) -> int:
         """Return about how many bytes are stored for the workspace: its texts and its vectors."""
@@ -204,12 +205,9 @@ class Workspace:
                     await self._retry.wait()
                 self._retry = trio.Event()
         finally:
-            with trio.move_on_after(self._limits.purge_grace, shield=True) as scope:
+            with trio.move_on_after(self._limits.purge_grace + CLOSE_GRACE, shield=True):
                 if self._purge:
                     await self._purge_data()
-            if scope.cancelled_caught:
-                message = f"Deleting the data took longer than {self._limits.purge_grace:g} seconds."
-                self._condition.fail(StoreUnavailable(message))
             self.closed.set()
             self._condition.touch()
 
@@ -220,7 +218,6 @@ class Workspace:
                 await self._work()
         except* SemindexError as group:
             self._condition.fail(first_of(group))
-            logger.warning("workspace failed: %s", self._condition.error)
         except* Exception as group:
             kind = type(first_of(group)).__name__
             self._condition.fail(SemindexError(f"An unexpected {kind} ended the indexing; see the log."))
@@ -333,14 +330,17 @@ class Workspace:
 
     async def _purge_data(self) -> None:
         """Delete collection and ledger, and say so if that failed."""
+        tools, grace = self._tools, self._limits.purge_grace
         try:
-            await purge_collection(self._tools.store, self._tools.ledger, self._keeper.name, self._cell_id)
+            await purge_collection(tools.store, tools.ledger, self._keeper.name, self._cell_id, grace=grace)
             self.purged = True
         except SemindexError as error:
-            self._condition.fail(error)
+            self.purge_failure = error
         except Exception:
-            self._condition.fail(SemindexError("The data could not be deleted; see the log."))
+            self.purge_failure = SemindexError("The data could not be deleted; see the log.")
             logger.exception("purge failed")
+        if self.purge_failure is not None:
+            self._condition.fail(self.purge_failure)
 
     def _sources(self) -> list[Source]:
         own = self._keeper.name if self._keeper.exists else None
