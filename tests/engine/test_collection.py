@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 import trio
@@ -28,7 +29,7 @@ EMPTY = FileTable()
 
 
 def keeper_of(store: VectorStore, profile: EmbeddingProfile = SMALL, cell_id: str = "mine") -> CollectionKeeper:
-    return CollectionKeeper(store, NAME, profile, ChunkingProfile.EXTENDED, cell_id, clock_ms=lambda: 1234)
+    return CollectionKeeper(store, NAME, profile, ChunkingProfile.EXTENDED, cell_id)
 
 
 async def metadata_of(store: VectorStore) -> CollectionMetadata:
@@ -48,7 +49,7 @@ async def test_a_collection_that_does_not_exist_is_created_incomplete_and_ours()
 
     assert keeper.exists
     assert await metadata_of(store) == CollectionMetadata(
-        "test", "small", 4, False, ChunkingProfile.EXTENDED, "mine", 1234
+        "test", "small", 4, False, ChunkingProfile.EXTENDED, "mine", ANY
     )
 
 
@@ -82,7 +83,7 @@ async def test_a_collection_of_another_embedding_is_not_used_and_goes_when_the_n
     await keeper.ensure()
     assert keeper.exists
     assert await metadata_of(store) == CollectionMetadata(
-        "test", "small", 4, False, ChunkingProfile.EXTENDED, "mine", 1234
+        "test", "small", 4, False, ChunkingProfile.EXTENDED, "mine", ANY
     )
     info = await store.describe(NAME)
     assert info is not None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from semindex.embedders.hashing import HashingEmbedder
 from semindex.engine.priority import Priority
-from semindex.engine.scheduler import BACKFILL_SHARE, CACHE_GRACE, Embedded, EmbeddingScheduler
+from semindex.engine.scheduler import BACKFILL_SHARE, CACHE_PATIENCE, Embedded, EmbeddingScheduler
 from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, StateUnwritable
 from semindex.model.profiles import EmbeddingProfile, Role
 from semindex.ports import Vectors
@@ -288,6 +288,18 @@ async def test_what_is_given_up_on_its_way_ends_in_the_cache(autojump_clock: tri
         assert (embedded.sent, desk.batches()) == (0, [["late"]])
 
 
+async def test_vectors_are_kept_however_slow_the_disk_is(autojump_clock: trio.testing.MockClock) -> None:
+    async def slow(call: Call, proceed: Proceed) -> object:
+        if str(call) == "cache.put":
+            await trio.sleep(CACHE_PATIENCE - 1)
+        return await proceed()
+
+    async with desk_of(slow) as desk:
+        await desk.documents("late")
+        embedded = await desk.documents("late")
+        assert (embedded.sent, desk.batches()) == (0, [["late"]])
+
+
 @pytest.mark.parametrize("held", ["cache.get", "embedder.embed"])
 async def test_others_still_get_a_text_whose_first_asker_gave_up(
     autojump_clock: trio.testing.MockClock, held: str
@@ -415,7 +427,7 @@ async def test_a_cache_that_fails_costs_no_vector(
         assert desk.batches() == [["one", "two"]]
 
 
-async def test_a_cache_that_hangs_while_it_keeps_delays_a_batch_by_its_grace_only(
+async def test_a_cache_that_hangs_while_it_keeps_delays_a_batch_by_a_bound_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     gate = Gate("cache.put")
@@ -423,7 +435,7 @@ async def test_a_cache_that_hangs_while_it_keeps_delays_a_batch_by_its_grace_onl
         gate.shut()
         await assert_right(await desk.documents("one"), ["one"])
 
-        assert trio.current_time() == pytest.approx(CACHE_GRACE)
+        assert trio.current_time() == pytest.approx(CACHE_PATIENCE)
 
 
 async def test_vectors_that_have_arrived_are_kept_although_the_scheduler_is_cancelled(

@@ -1,12 +1,12 @@
 """Opening the collection of a workspace: is it there, is it ours, does it hold what the ledger says?"""
 
 import logging
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import trio
 from attrs import evolve, frozen
 
+from semindex.clock import utc_now
 from semindex.engine.filetable import FILES_PER_STEP, FileTable
 from semindex.model.errors import ForeignCollection, SemindexError, StoreUnavailable
 from semindex.model.points import CollectionMetadata
@@ -17,9 +17,8 @@ from semindex.ports import CollectionInfo, Ledger, VectorStore
 logger = logging.getLogger(__name__)
 
 
-def wall_clock_ms() -> int:
-    """Return Unix milliseconds, for people to read."""
-    return time.time_ns() // 1_000_000
+PURGE_GRACE = 10.0
+"""Seconds for deleting the data of a workspace."""
 
 
 @frozen
@@ -46,15 +45,12 @@ class CollectionKeeper:
         embedding: EmbeddingProfile,
         chunking: ChunkingProfile,
         cell_id: str,
-        *,
-        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self.name = name
         self._store = store
         self._embedding = embedding
         self._chunking = chunking
         self._cell_id = cell_id
-        self._clock_ms = clock_ms
         self.exists = False
         """Whether the collection is there, as far as this process knows."""
         self.is_complete = False
@@ -127,7 +123,7 @@ class CollectionKeeper:
             complete,
             self._chunking,
             self._cell_id,
-            self._clock_ms(),
+            round(1000 * utc_now().timestamp()),
             query_prefix=self._embedding.query_prefix,
             document_prefix=self._embedding.document_prefix,
         )

@@ -4,10 +4,10 @@ The state is computed from facts whenever it is asked for, so that it cannot dri
 """
 
 import logging
-from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum, auto
 
+from semindex.clock import utc_now
 from semindex.engine.index import Index
 from semindex.engine.revision import Revision
 from semindex.engine.workqueue import WorkQueue
@@ -17,15 +17,10 @@ from semindex.model.status import State, WorkspaceStatus
 logger = logging.getLogger(__name__)
 
 FAILED_SHARE = 0.1
-"""A build in which a larger share of the files failed has failed as a whole (engine page, section 5)."""
+"""A build in which a larger share of the files failed has failed as a whole."""
 
 SHOWN_FAILURES = 10
 """Failed files that a status names."""
-
-
-def utc_now() -> datetime:
-    """Return the wall clock's time, for people to read."""
-    return datetime.now(UTC)
 
 
 class Phase(Enum):
@@ -51,7 +46,7 @@ class Dependency(Enum):
 class Condition:
     """The facts; whoever changes one touches ``changes``."""
 
-    def __init__(self, root: str, changes: Revision, clock: Callable[[], datetime]) -> None:
+    def __init__(self, root: str, changes: Revision) -> None:
         self._root = root
         self.phase = Phase.OPENING
         self.is_built = False
@@ -66,10 +61,9 @@ class Condition:
         """Why changes of the tree are not heard of at once."""
         self.verdict: str | None = None
         """Why the last build counts as failed."""
-        self.updated_at = clock()
+        self.updated_at = utc_now()
         self.completed_at: datetime | None = None
         self._changes = changes
-        self._clock = clock
 
     def enter(self, phase: Phase) -> None:
         """Take note of a new phase."""
@@ -157,12 +151,12 @@ class Condition:
 
     def complete(self) -> None:
         """Take note that everything that was outstanding is settled."""
-        self.completed_at, self.is_built, self.change = self._clock(), True, None
+        self.completed_at, self.is_built, self.change = utc_now(), True, None
         self.enter(Phase.READY)
 
     def touch(self) -> None:
         """Say that something changed."""
-        self.updated_at = self._clock()
+        self.updated_at = utc_now()
         self._changes.bump()
 
     def state(self, queue: WorkQueue) -> State:

@@ -1,7 +1,7 @@
 """When the store makes durable what it was given, and builds its search structures: once edits have come to rest.
 
 A flush holds up the searches of the embedded store, and whoever edits searches soon after. What is not flushed survives
-kill -9 all the same; only a power failure may cost storing it again (rulings, Durability).
+kill -9 all the same; only a power failure may cost storing it again.
 """
 
 import logging

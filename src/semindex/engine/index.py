@@ -1,7 +1,7 @@
 """What one workspace has indexed and what it still has to: the ledger in memory, the work queue, the overlay relation.
 
 Changes are synchronous. In particular a file's hash changes in a baseline, and the file becomes pending in every
-overlay above it, within one step: no search can run between the two (rulings, Fresh).
+overlay above it, within one step: no search can run between the two.
 """
 
 from collections import Counter

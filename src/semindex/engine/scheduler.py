@@ -22,6 +22,7 @@ from semindex.model.errors import EmbedderRejected, EmbedderUnavailable, Seminde
 from semindex.model.ids import well_formed
 from semindex.model.profiles import EmbeddingProfile, Role
 from semindex.ports import Embedder, EmbeddingCache, Vectors
+from semindex.shielding import grace_period
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ QUERY_SENDERS = 2
 """So that one query that is being tried again does not hold up all others."""
 CACHE_GRACE = 2.0
 """Seconds for which a cancelled sender may still keep vectors that have arrived, since they may have cost money."""
+CACHE_PATIENCE = 30.0
+"""Seconds after which a cache that does not take vectors holds up their batch no longer."""
 
 
 @frozen
@@ -256,12 +259,15 @@ class EmbeddingScheduler:
             self._resolve(batch, [trouble] * len(batch))
 
     async def _keep(self, batch: Sequence[_Ticket], vectors: Vectors, role: Role) -> None:
-        """Put vectors into the cache; whatever happens there costs no more than its grace."""
-        with trio.move_on_after(CACHE_GRACE, shield=True):
-            try:
-                await self._cache.put(self.profile.space(role), [ticket.key[1] for ticket in batch], vectors)
-            except Exception:
-                logger.exception("the embedding cache could not be written")
+        """Put vectors into the cache; a slow disk is waited for, one that hangs costs no more than a bound."""
+        async with grace_period(CACHE_GRACE, "keeping vectors in the embedding cache"):
+            with trio.move_on_after(CACHE_PATIENCE) as scope:
+                try:
+                    await self._cache.put(self.profile.space(role), [ticket.key[1] for ticket in batch], vectors)
+                except Exception:
+                    logger.exception("the embedding cache could not be written")
+            if scope.cancelled_caught:
+                logger.warning("the embedding cache did not take vectors within %g seconds", CACHE_PATIENCE)
 
     def _check(self, vectors: Vectors, count: int) -> None:
         expected = (count, self.profile.dimension)

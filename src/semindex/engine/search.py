@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from semindex.core.ranking import certain, is_folded, merge
 from semindex.engine.index import Index
 from semindex.model.errors import SemindexError
+from semindex.model.limits import DEFAULT_MIN_SCORE, DEFAULT_RESULTS
 from semindex.model.points import Hit
 from semindex.ports import SourceTree, Vectors, VectorStore
 
@@ -26,10 +27,10 @@ class SearchRequest:
     query: str
     segments: tuple[str, ...] = ()
     """Leading path segments that every result must have."""
-    max_results: int = 20
+    max_results: int = DEFAULT_RESULTS
     candidates: int = 50
     """Hits of each collection that are looked at first."""
-    min_score: float = 0.4
+    min_score: float = DEFAULT_MIN_SCORE
     """Cosine below which nothing is returned."""
     fold: bool = True
     """Leave out hits that lie wholly inside a better hit of the same file."""

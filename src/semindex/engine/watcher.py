@@ -3,7 +3,7 @@
 Owns the patience: hints are collected until it has been quiet for a moment, but not for long, so that a stream that never
 ends is served too. A hint is looked at on disk and decides nothing by itself, and none is needed for a right answer: a
 search verifies every hit, and compares the tree with the index first if it is to be fresh. That is why a path is not
-blocked when its event arrives (engine page, section 6): its hits are withheld from the moment the file changes.
+blocked when its event arrives: its hits are withheld from the moment the file changes.
 
 The watcher never ends its workspace and never falls silent: what it cannot do becomes its trouble, and sweeps take over.
 """

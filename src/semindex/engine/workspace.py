@@ -7,8 +7,7 @@ never the siblings: the workspace says what is wrong and tries again after a pau
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import AsyncExitStack, contextmanager
 
 import trio
 from attrs import frozen
@@ -18,7 +17,7 @@ from semindex.engine.answering import Answerer
 from semindex.engine.backoff import Backoff
 from semindex.engine.collection import PURGE_GRACE, CollectionKeeper, purge_collection
 from semindex.engine.comparing import Comparison
-from semindex.engine.condition import Condition, Phase, build_verdict, utc_now
+from semindex.engine.condition import Condition, Phase, build_verdict
 from semindex.engine.durability import keep_durable
 from semindex.engine.explaining import explain
 from semindex.engine.filetable import put_all, table_of
@@ -37,11 +36,12 @@ from semindex.model.ids import collection_name
 from semindex.model.profiles import ChunkingProfile
 from semindex.model.status import State, WorkspaceStatus
 from semindex.ports import EventSource, SourceTree
+from semindex.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
 FIRST_RETRY, LONGEST_RETRY = 0.5, 300.0
-"""Seconds before a failed workspace tries again: doubling from the first to the longest (service page, section 7)."""
+"""Seconds before a failed workspace tries again: doubling from the first to the longest."""
 LOST = "The collection is gone from the vector store and is built anew."
 CLOSE_GRACE = 5.0
 """Seconds for closing a collection while the workspace is being cancelled."""
@@ -75,16 +75,13 @@ class Workspace:
         baseline: "Workspace | None" = None,
         limits: Limits | None = None,
         changes: Revision | None = None,
-        clock: Callable[[], datetime] = utc_now,
         events: EventSource | None = None,
         reference_hashes: ReferenceHashes = no_hashes,
         edit_settled: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """``changes`` counts the changes of the whole cell, ``clock`` tells people when things happened.
+        """``changes`` counts the changes of the whole cell; without ``events``, only sweeps notice edits.
 
         ``edit_settled`` is told of every edit that became searchable, with the seconds that it took.
-
-        Without ``events``, only sweeps notice edits.
         """
         self.root = root
         self.baseline = baseline
@@ -100,7 +97,7 @@ class Workspace:
         self._comparison = Comparison(tree, self.index, chunking.version)
         self._sweeper = Sweeper(self._sweep, interval=self._limits.sweep_interval)
         self._answerer = Answerer(tree, tools, self.index, self._sweeper, self._sources)
-        self._condition = Condition(root, self.changes, clock)
+        self._condition = Condition(root, self.changes)
         look, sweep, report = self._comparison.of_files, self._sweeper.request, self._condition.report_watch
         self._watcher = Watcher(events, root, look, sweep, report, quiet=self._limits.quiet)
         self._reference_hashes = reference_hashes
@@ -195,7 +192,8 @@ class Workspace:
         """Work until stopped. Failures stay inside; only cancellation ends it otherwise."""
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         task_status.started()
-        try:
+        async with AsyncExitStack() as at_the_end:
+            at_the_end.push_async_callback(self._end)
             while not self._stopping.is_set():
                 began = trio.current_time()
                 await self._live()
@@ -204,12 +202,13 @@ class Workspace:
                 with trio.move_on_after(backoff.next()):
                     await self._retry.wait()
                 self._retry = trio.Event()
-        finally:
-            with trio.move_on_after(self._limits.purge_grace + CLOSE_GRACE, shield=True):
-                if self._purge:
-                    await self._purge_data()
-            self.closed.set()
-            self._condition.touch()
+
+    async def _end(self) -> None:
+        if self._purge:
+            with shielded(self._limits.purge_grace + CLOSE_GRACE, "deleting the data of a workspace"):
+                await self._purge_data()
+        self.closed.set()
+        self._condition.touch()
 
     async def _live(self) -> None:
         """Open, index and watch over the tree until stopped or until something fails."""
@@ -224,7 +223,8 @@ class Workspace:
             logger.exception("workspace failed")
 
     async def _work(self) -> None:
-        try:
+        async with AsyncExitStack() as at_the_end:
+            at_the_end.push_async_callback(self._close)
             with self._until_stop():
                 await self._open()
             if self._stopping.is_set():
@@ -243,12 +243,13 @@ class Workspace:
                     sources.cancel_scope.cancel(reason="the workspace is stopped")
                 self.index.queue.close()
                 sinks.cancel_scope.deadline = trio.current_time() + self._limits.drain_grace
-        finally:
-            self.index.queue.close()
-            if self.baseline is not None:
-                self.baseline.index.detach(self.index)
-            with trio.move_on_after(CLOSE_GRACE, shield=True):
-                await self._keeper.close()
+
+    async def _close(self) -> None:
+        self.index.queue.close()
+        if self.baseline is not None:
+            self.baseline.index.detach(self.index)
+        with shielded(CLOSE_GRACE, "closing a collection"):
+            await self._keeper.close()
 
     def _indexer(self) -> Indexer:
         keeper, index, tools = self._keeper, self.index, self._tools
