@@ -32,6 +32,8 @@ class Scene:
     released: set[str] = field(factory=set)
     is_edited: bool = False
     open_before: int = 0
+    children_before: set[psutil.Process] = field(factory=set)
+    """Of other tests in this process."""
 
     @property
     def tree(self) -> Path:
@@ -47,7 +49,8 @@ class Scene:
             directory.mkdir()
             write(directory / "removed.py", REMOVED)
             write(directory / "edited.py", REMOVED)
-        self.open_before = psutil.Process().num_fds()
+        this = psutil.Process()
+        self.open_before, self.children_before = this.num_fds(), set(this.children(recursive=True))
         begin()
         with trio.fail_after(PATIENCE):
             async with running_cell(config_below(self.home, self.home)) as cell:
@@ -66,7 +69,7 @@ class Scene:
     async def check(self, step: int) -> None:
         """Nothing of that life is left; the next finds everything, and the store holds what the ledger says."""
         this = psutil.Process()
-        assert this.children(recursive=True) == [], f"a process is left after step {step}"
+        assert set(this.children(recursive=True)) <= self.children_before, f"a process is left after step {step}"
         assert this.num_fds() <= self.open_before, f"a descriptor is left after step {step}"
         with trio.fail_after(PATIENCE):
             async with running_cell(config_below(self.home, self.home)) as cell:
