@@ -116,6 +116,21 @@ class TestOpening:
         with pytest.raises(StateUnwritable, match=f"{tmp_path}/nowhere/cell.db"):
             await read_notes(tmp_path / "nowhere" / "cell.db")
 
+    @pytest.mark.parametrize("loss", ["removed", "replaced"])
+    async def test_nothing_is_acknowledged_in_a_file_that_has_lost_its_name(self, tmp_path: Path, loss: str) -> None:
+        path = tmp_path / "cell.db"
+        async with open_database(path, NOTES) as database:
+            await database.write(writing("one"))
+            path.rename(tmp_path / "moved")
+            if loss == "replaced":
+                path.touch()
+            with pytest.raises(StateUnwritable, match="was removed or replaced"):
+                await database.write(writing("two"))
+            (tmp_path / "moved").rename(path)
+            await database.write(writing("three"))
+
+        assert await read_notes(path) == ["one", "three"]
+
 
 def overwrite(path: Path, at: int, data: bytes) -> None:
     with path.open("r+b") as file:

@@ -83,8 +83,11 @@ class _Write(Generic[T]):
 class Database:
     """An open file. Calls may run at the same time; they are carried out one at a time, in a thread."""
 
-    def __init__(self, path: Path, connection: Connection, limiter: trio.CapacityLimiter) -> None:
+    def __init__(
+        self, path: Path, identity: tuple[int, int] | None, connection: Connection, limiter: trio.CapacityLimiter
+    ) -> None:
         self._path = path
+        self._identity = identity
         self._connection = connection
         self._limiter = limiter
         self._turn = trio.Lock()
@@ -95,7 +98,8 @@ class Database:
     async def open(cls, path: Path, schema: Schema) -> "Database":
         """Open a database as :func:`open_database` does; whoever calls this calls :meth:`aclose` too."""
         limiter = trio.CapacityLimiter(1)
-        return cls(path, await trio.to_thread.run_sync(_open, path, schema, limiter=limiter), limiter)
+        connection, identity = await trio.to_thread.run_sync(_open, path, schema, limiter=limiter)
+        return cls(path, identity, connection, limiter)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Return what ``work`` returns. It runs in a thread, outside of any transaction, and must be short."""
@@ -135,15 +139,22 @@ class Database:
 
     def _commit(self) -> None:
         batch = tuple(self._waiting)  # now, not when the thread was asked for: the cancelled have left until then
-        failure: sqlite3.Error | None = None
+        failure: sqlite3.Error | StateUnwritable | None = None
         try:
+            self._require_in_place()
             with _transaction(self._connection):
                 for write in batch:
                     write.attempt(self._connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, StateUnwritable) as error:
             failure = error
         for write in batch:
             write.settle(failure)
+
+    def _require_in_place(self) -> None:
+        """Refuse to write a file that has lost its name: all of it would be gone with this process."""
+        if _identity(self._path) != self._identity:
+            message = f"{self._path} was removed or replaced while it was in use; put it back, or restart the cell."
+            raise StateUnwritable(message)
 
 
 @asynccontextmanager
@@ -160,7 +171,16 @@ async def open_database(path: Path, schema: Schema = CELL) -> AsyncIterator[Data
         await database.aclose()
 
 
-def _open(path: Path, schema: Schema) -> Connection:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from all others of this machine; None if there is none of this name."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _open(path: Path, schema: Schema) -> tuple[Connection, tuple[int, int] | None]:
     with _translating(path):
         if _has_content(path):
             _examine(path, schema)
@@ -172,7 +192,7 @@ def _open(path: Path, schema: Schema) -> Connection:
         except BaseException:
             connection.close()
             raise
-        return connection
+        return connection, _identity(path)
 
 
 def _has_content(path: Path) -> bool:
