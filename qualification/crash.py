@@ -3,7 +3,7 @@
 python -m qualification.crash [--kills 200] [--seed 0]
 
 Each round edits a repository and its worktree at random, registers, releases or purges one of them now and then, kills the
-service in the middle of all that, at a random moment or at a named point (see :mod:`semindex.testing.dying`), starts it
+service in the middle of all that, at a random moment or at a named point (see :mod:`semindex.testing.killpoints`), starts it
 again, and compares it with the disk and with what was acknowledged:
 
 - lost: a file whose token a fresh search does not find, or an acknowledged registration that is gone;
@@ -29,7 +29,7 @@ import httpx2
 import psutil
 from attrs import define, field
 
-from semindex.testing.dying import POINTS, VARIABLE
+from semindex.testing.killpoints import POINTS, VARIABLE
 from semindex.testing.serving import ServedCell
 
 SETTLED = 60.0
@@ -58,7 +58,7 @@ class Tally:
     """What went wrong."""
 
     kills: Counter[str] = field(factory=Counter)
-    """By the point at which it died."""
+    """By the point at which it was killed."""
     lost: list[str] = field(factory=list)
     stale: list[str] = field(factory=list)
     left: list[str] = field(factory=list)
@@ -71,7 +71,7 @@ class Campaign:
     cell: ServedCell
     directory: Path
     point: Path
-    """The file that names where to die."""
+    """The file that names where the service is to be killed."""
     chance: random.Random
     tally: Tally = field(factory=Tally)
     registered: dict[str, bool | None] = field(factory=dict)
@@ -157,8 +157,8 @@ class Campaign:
         # Whatever else it says, the release was begun, and will be finished at some time.
         self.registered[name] = {200: False, 404: False, 409: before}.get(answer.status_code)
 
-    def let_die(self) -> None:
-        """Let the service live for a moment full of work, and kill it, or let it die at a point that it comes to."""
+    def kill_somewhere(self) -> None:
+        """Let the service live for a moment full of work, and kill it, there or at a named point."""
         point, moment = self.chance.choice([AT_RANDOM, *POINTS]), self.chance.random() * 1.5
         worker = threading.Thread(target=self.disturb, args=(time.monotonic() + 5.0,))
         worker.start()
@@ -244,12 +244,12 @@ def main() -> int:
         directory = Path(scratch).resolve()
         # The root itself is registered, too; both repositories below it are boundaries of its scan.
         point, arguments = directory / "point", ["--root", str(directory / "trees"), "--port", "0"]
-        cell = ServedCell(directory / "home", arguments, {VARIABLE: str(point)}, program="semindex.testing.dying")
+        cell = ServedCell(directory / "home", arguments, {VARIABLE: str(point)}, program="semindex.testing.killpoints")
         campaign = Campaign(cell, directory / "trees", point, random.Random(options.seed))
         campaign.prepare()
         with cell:
             for number in range(options.kills):
-                campaign.let_die()
+                campaign.kill_somewhere()
                 cell.start()
                 campaign.check()
                 if number % 10 == 9:

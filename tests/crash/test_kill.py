@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-DOOMED = Path(__file__).with_name("doomed.py")
+CELL = Path(__file__).with_name("killed_cell.py")
 
 
-def run(home: Path, tree: Path, *death: str) -> subprocess.CompletedProcess[str]:
+def run(home: Path, tree: Path, *kill: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(DOOMED), str(home), str(tree), *death],
+        [sys.executable, str(CELL), str(home), str(tree), *kill],
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,7 +1,7 @@
-"""Death by SIGKILL at named points: right after a call has changed what is stored, before its caller goes on.
+"""SIGKILL at named points: right after a call has changed what is stored, before its caller goes on.
 
-As a program, ``python -m semindex.testing.dying serve …`` is ``semindex``, which dies at the point that the file named by
-the variable below holds, the first time that it comes there.
+As a program, ``python -m semindex.testing.killpoints serve …`` is ``semindex``, which kills itself at the point that the
+file named by the variable below holds, the first time that it comes there.
 """
 
 import functools
@@ -27,23 +27,23 @@ POINTS: dict[str, tuple[type, str]] = {
     "ledger → forget": (SqliteLedger, "clear"),
     "forget → receipt": (SqliteRegistrations, "delete"),
 }
-"""By name, the call after which death comes: those of indexing, then the steps of a release in their order."""
-VARIABLE = "SEMINDEX_POINT_OF_DEATH"
+"""By name, the call after which the process is killed: those of indexing, then the steps of a release in their order."""
+VARIABLE = "SEMINDEX_KILL_POINT"
 
 
-def doom(point: str, is_due: Callable[[], bool]) -> None:
-    """From now on ask, each time that this process comes to the point, whether to die there."""
+def kill_at(point: str, is_due: Callable[[], bool]) -> None:
+    """From now on ask, each time that this process comes to the point, whether to be killed there."""
     owner, name = POINTS[point]
     call = getattr(owner, name)
 
     @functools.wraps(call)
-    async def doomed(*arguments: Any, **options: Any) -> Any:
+    async def call_and_be_killed(*arguments: Any, **options: Any) -> Any:
         result = await call(*arguments, **options)
         if is_due():
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    setattr(owner, name, doomed)
+    setattr(owner, name, call_and_be_killed)
 
 
 def _is_named(point: str, file: Path) -> bool:
@@ -52,5 +52,5 @@ def _is_named(point: str, file: Path) -> bool:
 
 if __name__ == "__main__":
     for each in POINTS:
-        doom(each, functools.partial(_is_named, each, Path(os.environ[VARIABLE])))
+        kill_at(each, functools.partial(_is_named, each, Path(os.environ[VARIABLE])))
     sys.exit(main())

@@ -1,6 +1,6 @@
 """A cell that kills itself with SIGKILL at a named point of its work; run as a program by the tests beside it.
 
-doomed.py HOME TREE [POINT NUMBER]: index TREE in the cell below HOME, but die the NUMBERth time that it comes to POINT.
+killed_cell.py HOME TREE [POINT NUMBER]: index TREE in the cell below HOME, but be killed the NUMBERth time that it comes to POINT.
 Without a point, run to the end and print what is stored, as JSON.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 from semindex.testing.cells import config_below, indexed, running_cell
-from semindex.testing.dying import doom
+from semindex.testing.killpoints import kill_at
 
 
 async def main() -> None:
@@ -20,7 +20,7 @@ async def main() -> None:
     home, tree = Path(sys.argv[1]), Path(sys.argv[2])
     if len(sys.argv) > 3:
         times, fatal = count(1), int(sys.argv[4])
-        doom(sys.argv[3], lambda: next(times) == fatal)
+        kill_at(sys.argv[3], lambda: next(times) == fatal)
     async with running_cell(config_below(home, tree)) as cell:
         status = await indexed(cell, "tree", tree)
         workspace = cell.leases.registry.lease("tree").workspace
