@@ -34,6 +34,7 @@ from semindex.testing.serving import ServedCell
 
 SETTLED = 60.0
 """Seconds for a registration to be indexed after a start."""
+KINDS = ("lost", "stale", "left over")
 AT_RANDOM = "at random"
 PATIENCE = 3.0
 """Seconds for coming to a named point; then it is killed wherever it is."""
@@ -55,13 +56,20 @@ WORDS = (
 
 @define
 class Tally:
-    """What went wrong."""
+    """How often the service was killed, and what went wrong."""
 
     kills: Counter[str] = field(factory=Counter)
     """By the point at which it was killed."""
-    lost: list[str] = field(factory=list)
-    stale: list[str] = field(factory=list)
-    left: list[str] = field(factory=list)
+    found: Counter[str] = field(factory=Counter)
+    """By kind: lost, stale, left over."""
+
+    def note(self, kind: str, what: str) -> None:
+        """Count a fault, and print what it is."""
+        self.found[kind] += 1
+        print(f"after {self.kills.total()} kills {kind}: {what}", flush=True)
+
+    def __str__(self) -> str:
+        return f"{self.kills.total()} kills: " + ", ".join(f"{self.found[kind]} {kind}" for kind in KINDS)
 
 
 @define
@@ -173,7 +181,8 @@ class Campaign:
         self.point.unlink(missing_ok=True)
         worker.join()
         _, alive = psutil.wait_procs(family, timeout=5.0)
-        self.tally.left += [f"child {process.pid} survived" for process in alive]
+        for process in alive:
+            self.tally.note("left over", f"child {process.pid}")
 
     # The comparison
 
@@ -183,9 +192,9 @@ class Campaign:
             known = {each["id"]: each for each in client.get("/v1/registrations").json()["registrations"]}
             for name, expected in self.registered.items():
                 if expected is True and name not in known:
-                    self.tally.lost.append(f"registration {name}")
+                    self.tally.note("lost", f"registration {name}")
                 if expected is False and name in known:
-                    self.tally.left.append(f"registration {name}")
+                    self.tally.note("left over", f"registration {name}")
             for name in self.trees:
                 # What was cut off is decided now, so that the next round begins with what is known.
                 self.registered[name] = name in known
@@ -193,7 +202,8 @@ class Campaign:
                 if known.get(name, {}).get("lifecycle") == "active":
                     self.check_tree(client, name)
             orphans = client.get("/v1/orphans").json()["orphans"]
-            self.tally.left += [f"orphan {orphan['name']}" for orphan in orphans]
+            for orphan in orphans:
+                self.tally.note("left over", f"orphan {orphan['name']}")
 
     def check_tree(self, client: httpx2.Client, name: str) -> None:
         """Look for every file's token, and for text that is not there."""
@@ -206,9 +216,9 @@ class Campaign:
             for result in results:
                 path = tree / result["filePath"]
                 if not path.exists() or result["codeChunk"] not in path.read_text():
-                    self.tally.stale.append(f"{name}/{result['filePath']}")
+                    self.tally.note("stale", f"{name}/{result['filePath']}")
             if file.name not in {result["filePath"] for result in results}:
-                self.tally.lost.append(f"{name}/{file.name}: {token}")
+                self.tally.note("lost", f"{name}/{file.name}: {token}")
 
     def fresh_results(self, client: httpx2.Client, name: str, question: str) -> list[dict[str, Any]]:
         """Search until the answer is fresh, as it has to be where nothing moves; none that ever is counts as lost."""
@@ -218,7 +228,7 @@ class Campaign:
             answer = client.post("/v1/search", json=body).raise_for_status().json()
             if answer["fresh"]:
                 return list(answer["results"])
-        self.tally.lost.append(f"{name} never gives a fresh answer")
+        self.tally.note("lost", f"{name} never gives a fresh answer")
         return []
 
     def wait_until_indexed(self, client: httpx2.Client, name: str) -> None:
@@ -231,7 +241,7 @@ class Campaign:
             if status.get("state") == "Indexed":
                 return
             revision = status.get("revision", "")
-        self.tally.lost.append(f"{name} is not indexed: {status}")
+        self.tally.note("lost", f"{name} is not indexed: {status}")
 
 
 def main() -> int:
@@ -253,20 +263,11 @@ def main() -> int:
                 cell.start()
                 campaign.check()
                 if number % 10 == 9:
-                    print(
-                        f"{number + 1} kills: {len(campaign.tally.lost)} lost, {len(campaign.tally.stale)} stale, {len(campaign.tally.left)} left over",
-                        flush=True,
-                    )
+                    print(campaign.tally, flush=True)
             code = cell.stop()
-    tally = campaign.tally
-    for kind, found in (("lost", tally.lost), ("stale", tally.stale), ("left over", tally.left)):
-        for each in found[:20]:
-            print(f"{kind}: {each}")
-    print("; ".join(f"{point}: {number}" for point, number in tally.kills.most_common()))
-    print(
-        f"{tally.kills.total()} kills: {len(tally.lost)} lost, {len(tally.stale)} stale, {len(tally.left)} left over; end in order: exit code {code}"
-    )
-    return 1 if tally.lost or tally.stale or tally.left or code else 0
+    print("; ".join(f"{point}: {number}" for point, number in campaign.tally.kills.most_common()))
+    print(f"{campaign.tally}; end in order: exit code {code}")
+    return 1 if campaign.tally.found or code else 0
 
 
 if __name__ == "__main__":
