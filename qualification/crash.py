@@ -189,15 +189,20 @@ class Campaign:
     def check(self) -> None:
         """Compare the service, started again, with the disk and with what was acknowledged."""
         with self.client(30.0) as client:
-            known = {each["id"]: each for each in client.get("/v1/registrations").json()["registrations"]}
+            while client.get("/readyz").json()["status"] == "starting":
+                time.sleep(0.01)
+            answer = client.get("/v1/registrations").raise_for_status().json()
+            known = {each["id"]: each for each in answer["registrations"]}
             for name, expected in self.registered.items():
                 if expected is True and name not in known:
                     self.tally.note("lost", f"registration {name}")
                 if expected is False and name in known:
                     self.tally.note("left over", f"registration {name}")
             for name in self.trees:
-                # What was cut off is decided now, so that the next round begins with what is known.
-                self.registered[name] = name in known
+                # What was cut off is decided now, so that the next round begins with what is known. A release that was
+                # begun goes on by itself.
+                lifecycle = known.get(name, {}).get("lifecycle")
+                self.registered[name] = None if lifecycle == "releasing" else lifecycle is not None
             for name in ("primary", "worktree"):
                 if known.get(name, {}).get("lifecycle") == "active":
                     self.check_tree(client, name)
