@@ -191,24 +191,27 @@ class Campaign:
         with self.client(30.0) as client:
             while client.get("/readyz").json()["status"] == "starting":
                 time.sleep(0.01)
-            answer = client.get("/v1/registrations").raise_for_status().json()
-            known = {each["id"]: each for each in answer["registrations"]}
-            for name, expected in self.registered.items():
-                if expected is True and name not in known:
-                    self.tally.note("lost", f"registration {name}")
-                if expected is False and name in known:
-                    self.tally.note("left over", f"registration {name}")
-            for name in self.trees:
-                # What was cut off is decided now, so that the next round begins with what is known. A release that was
-                # begun goes on by itself.
-                lifecycle = known.get(name, {}).get("lifecycle")
-                self.registered[name] = None if lifecycle == "releasing" else lifecycle is not None
+            known = self.check_registrations(client)
             for name in ("primary", "worktree"):
-                if known.get(name, {}).get("lifecycle") == "active":
+                if known.get(name) == "active":
                     self.check_tree(client, name)
-            orphans = client.get("/v1/orphans").json()["orphans"]
-            for orphan in orphans:
+            for orphan in client.get("/v1/orphans").raise_for_status().json()["orphans"]:
                 self.tally.note("left over", f"orphan {orphan['name']}")
+
+    def check_registrations(self, client: httpx2.Client) -> dict[str, str]:
+        """Look for what was acknowledged, and return the lifecycle of each registration that there is."""
+        answer = client.get("/v1/registrations").raise_for_status().json()
+        known = {each["id"]: each["lifecycle"] for each in answer["registrations"]}
+        for name, expected in self.registered.items():
+            if expected is True and name not in known:
+                self.tally.note("lost", f"registration {name}")
+            if expected is False and name in known:
+                self.tally.note("left over", f"registration {name}")
+        for name in self.trees:
+            # What was cut off is decided now, so that the next round begins with what is known. A release that was begun
+            # goes on by itself.
+            self.registered[name] = None if known.get(name) == "releasing" else name in known
+        return known
 
     def check_tree(self, client: httpx2.Client, name: str) -> None:
         """Look for every file's token, and for text that is not there."""
