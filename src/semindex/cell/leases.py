@@ -39,9 +39,9 @@ class Leases:
     ) -> RegistrationStatus:
         """Register a workspace; a git worktree finds its registered primary checkout by itself.
 
-        ``force`` allows the home directory and ``/``; ``adopt`` takes over a collection that another cell or the reference
-        engine has made, also by repeating a registration. Raises InvalidInput, PathRefused, OutsideRoots, Conflict and its
-        kinds, TooManyRegistrations, Starting.
+        ``force`` allows the home directory and ``/``; ``adopt`` takes over a collection that another cell or the
+        reference engine has made, also by repeating a registration. Raises InvalidInput, PathRefused, OutsideRoots,
+        Conflict and its kinds, TooManyRegistrations, Starting.
         """
         place = await self.places.registrable(path, force=force)
         self._require_allowed(place)

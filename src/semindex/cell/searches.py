@@ -58,9 +58,9 @@ class Searches:
     ) -> SearchResponse:
         """Search the workspace of a registration.
 
-        ``path`` is a relative file or directory; ``keep_overlaps`` returns hits that lie inside better ones as well, None
-        leaves that to the profile. Raises InvalidInput, UnknownRegistration, Releasing, NotReady, StoreUnavailable,
-        EmbedderUnavailable.
+        ``path`` is a relative file or directory; ``keep_overlaps`` returns hits that lie inside better ones as
+        well, None leaves that to the profile. Raises InvalidInput, UnknownRegistration, Releasing, NotReady,
+        StoreUnavailable, EmbedderUnavailable.
         """
         query = query.strip()
         if not 1 <= len(query) <= MAX_QUERY:
@@ -99,7 +99,7 @@ class Searches:
         return response
 
     async def bind(self, roots: Sequence[str]) -> tuple[str, str]:
-        """Return the id of the registration that a client's roots lead to, and the path below its workspace that they name.
+        """Return the id of the registration that a client's roots lead to, and the path they name in its workspace.
 
         A root below a registered workspace counts as that workspace, unless another working tree lies in between.
         Raises UnregisteredRoot, AmbiguousRoot.
