@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _require_roots(chosen: Configured) -> None:
-    """Refuse roots that cannot be indexed; one that is missing only at the first start, since it may come back later."""
+    """Refuse roots that cannot be indexed; a missing one only at the first start, since it may come back later."""
     from semindex.files.roots import resolve_workspace_root
 
     for root in chosen.roots:

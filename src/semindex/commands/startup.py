@@ -3,15 +3,17 @@
 import gc
 
 COLLECTOR_THRESHOLDS = (5_000, 5, 1_000)
-"""New objects, young collections and middle ones after which the next generation is collected: rarer than Python's default,
-since indexing makes many objects that are all freed without the collector's help."""
+"""How many new objects, young and middle collections make the next generation due: more than Python's default.
+
+Indexing makes many objects that are all freed without the collector's help.
+"""
 
 
 def quieten_collector() -> None:
     """Keep the cyclic collector from stopping the loop for tens of milliseconds.
 
-    A full collection walks every container there is. What was made by importing lives as long as the process, so it is taken
-    out of the collector's sight.
+    A full collection walks every container there is. What was made by importing lives as long as the process, so it is
+    taken out of the collector's sight.
     """
     gc.collect()
     gc.freeze()
