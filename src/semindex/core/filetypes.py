@@ -74,7 +74,7 @@ GRAMMARS = tuple(sorted(_KILO.keys() - {LINES, MARKDOWN}))
 
 
 def extension(name: str) -> str:
-    """Return the extension of a file's name or path: the last dot and what follows, lower-cased; empty without a dot."""
+    """Return the extension of a file's name or path: the last dot and what follows, lower-cased; empty without one."""
     base = name.rpartition("/")[2]
     _, dot, suffix = base.rpartition(".")
     return dot and dot + suffix.lower()

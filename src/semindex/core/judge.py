@@ -1,8 +1,8 @@
 """Why one path is, or is not, for the index.
 
-Owns the order in which the rules of docs/configuration.md (What is indexed) are asked for a path given by name: from the root down each
-directory on the way is judged, then the path itself. What the tree looks like it asks of a :class:`Sight`. A walk
-through a whole tree decides the same, faster; a test holds the two together.
+Owns the order in which the rules of docs/configuration.md (What is indexed) are asked for a path given by name:
+from the root down each directory on the way is judged, then the path itself. What the tree looks like it asks of a
+:class:`Sight`. A walk through a whole tree decides the same, faster; a test holds the two together.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Sight(Protocol):
-    """A tree as one can see it at a moment. Paths are relative, the root is empty. Every method may raise Unreadable."""
+    """A tree as one can see it at a moment. Paths are relative, the root is empty. Any method may raise Unreadable."""
 
     def entry(self, path: str) -> Entry | None:
         """Return what lies at a path, None if nothing does; Unreadable speaks of the directory that it lies in."""
