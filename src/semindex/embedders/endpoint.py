@@ -176,7 +176,7 @@ def names_dimensions(body: bytes) -> bool:
 
 
 def server_message(document: object, secrets: Collection[str]) -> str:
-    """Return what a server says of an error, shortened and on one line; nothing, if it may quote any of the ``secrets``."""
+    """Return what a server says of an error, short and on one line; nothing if it may quote any of the ``secrets``."""
     error = (
         document.get("error", document.get("message", document.get("detail"))) if isinstance(document, dict) else None
     )

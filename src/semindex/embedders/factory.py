@@ -20,8 +20,8 @@ EMBEDDED_CONCURRENCY = 4
 async def open_embedder(indexing: IndexingConfig, failed: TryFailed = ignore_failure) -> AsyncIterator[Embedder]:
     """Open the embedder that is configured; a key of the environment comes before the configuration's own.
 
-    Nothing is sent to an endpoint yet. Raises ConfigurationError for a secret that cannot be read and for an embedded model
-    that is damaged.
+    Nothing is sent to an endpoint yet. Raises ConfigurationError for a secret that cannot be read and for an
+    embedded model that is damaged.
     """
     # Each is imported where it is used: a cell with an endpoint needs no model, and one without needs no client.
     if not indexing.uses_endpoint:
@@ -52,7 +52,7 @@ def concurrency_of(indexing: IndexingConfig) -> int:
 
 
 def endpoint_profile(indexing: IndexingConfig) -> EmbeddingProfile:
-    """Return the embedding space of the configured endpoint: what is not configured is the model's own, where it is known."""
+    """Return the space of the configured endpoint: what is not configured is the model's own, where it is known."""
     assert indexing.model is not None, "the configuration has been checked"
     assert indexing.dimension is not None, "the configuration has been checked"
     known = known_model(indexing.model)

@@ -29,8 +29,8 @@ class EmbedCall:
 class HashingEmbedder:
     """Embeds by token overlap: texts that share rare words are close, others about orthogonal.
 
-    The vectors are those of the embedder double (:mod:`semindex.testing.embedder_double`), so both can serve the same index.
-    Only for tests: ``calls`` grows for ever.
+    The vectors are those of the embedder double (:mod:`semindex.testing.embedder_double`), so both can serve the same
+    index. Only for tests: ``calls`` grows for ever.
     """
 
     def __init__(self, dimension: int = 64, batch_size: int = 60) -> None:

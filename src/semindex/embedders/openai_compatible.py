@@ -1,7 +1,7 @@
 """The embedder of OpenAI-compatible endpoints, over HTTP on Trio.
 
-Owns the requests: their time limit, the size of their answers, what each failure means. When one is sent and sent again is
-:mod:`semindex.embedders.patience`'s, batching the scheduler's.
+Owns the requests: their time limit, the size of their answers, what each failure means. When one is sent and sent again
+is :mod:`semindex.embedders.patience`'s, batching the scheduler's.
 """
 
 import logging
@@ -73,9 +73,9 @@ class OpenAICompatibleEmbedder:
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return unit vectors, shape [len(texts), dimension]; a query takes no longer than one request may.
 
-        A single text that the endpoint finds too large is cut to its first half. One that it refuses for another reason is
-        rejected only if it is refused again after the endpoint has taken another text. Once the endpoint was not available,
-        no text is sent before it has answered the validation.
+        A single text that the endpoint finds too large is cut to its first half. One that it refuses for another reason
+        is rejected only if it is refused again after the endpoint has taken another text. Once the endpoint was not
+        available, no text is sent before it has answered the validation.
         """
         if not texts:
             await trio.lowlevel.checkpoint()
@@ -114,7 +114,7 @@ class OpenAICompatibleEmbedder:
         return await self._patience(partial(self._post, [texts[0][: len(texts[0]) // 2]]))
 
     async def _validate(self, *, since: float) -> None:
-        """Make sure that the endpoint has answered as configured after ``since``, asking it once for all who wait for that.
+        """Make sure that the endpoint has answered as configured after ``since``, asking it once for all who wait.
 
         Raises EmbedderUnavailable.
         """

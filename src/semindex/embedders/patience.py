@@ -1,4 +1,4 @@
-"""When requests are sent, and sent again: so many at once, pauses after failures, a gate that a rate limit closes for all."""
+"""When requests are sent, and sent again: so many at once, pauses after failures, a gate that rate limits close."""
 
 import email.utils
 import logging
@@ -19,7 +19,7 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.5
 """Seconds before the second try after a failed connection or a server's error, doubling."""
 RATE_PAUSE, LONGEST_RATE_PAUSE = 5.0, 300.0
-"""Seconds for which a rate limit closes the gate where the server names no time: doubling from the first to the longest."""
+"""Seconds for which a rate limit closes the gate if the server names no time: doubling from first to longest."""
 RATE_TRIES = 3
 
 
@@ -35,7 +35,10 @@ class Patience:
         self._pause = RATE_PAUSE
 
     async def __call__(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Carry out a request; raises what its last try raised, RateLimited also if the caller's own time ends too early."""
+        """Carry out a request.
+
+        Raises what its last try raised, and RateLimited also if the caller's own time ends too early.
+        """
         failures = limits = 0
         while True:
             await self._pass_gate()

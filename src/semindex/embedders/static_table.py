@@ -21,8 +21,11 @@ from semindex.model.profiles import Role
 from semindex.ports import Vectors
 
 FORMAT: Final = "static-embedding-1"
-"""Names the layout of the file: ``table`` [rows, dimension] int8, ``query_weight`` and ``document_weight`` [rows] float32,
-``vocabulary`` (UTF-8, one piece a line, rows after the buckets) and ``metadata`` (JSON with format, name and damping)."""
+"""Names the layout of the file.
+
+``table`` is [rows, dimension] int8, ``query_weight`` and ``document_weight`` are [rows] float32, ``vocabulary`` is
+UTF-8, one piece a line, rows after the buckets, and ``metadata`` is JSON with format, name and damping.
+"""
 
 
 @frozen(eq=False)

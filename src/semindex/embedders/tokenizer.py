@@ -1,7 +1,8 @@
 """The static model's tokenizer: identifiers and prose to rows of its table.
 
-A text is cut at case changes, underscores, digits and punctuation; words lose accents and case and become the longest
-known pieces. The vocabulary is learned with this module (``training/vocabulary.py``), so a change here needs a new table.
+A text is cut at case changes, underscores, digits and punctuation; words lose accents and case and become
+the longest known pieces. The vocabulary is learned with this module (``training/vocabulary.py``), so a
+change here needs a new table.
 """
 
 import re
