@@ -1,8 +1,9 @@
 """Taking over a collection that another cell or the reference engine has made, without embedding anything again.
 
-First every vector goes into the embedding cache, under the text that it stands for: whatever is chunked again later, under
-another profile say, finds it there. Then the files that the store and the reference engine's own account agree on enter the
-ledger. Last the collection gets our cell id; until then nothing has been changed in it, and a repetition is right.
+First every vector goes into the embedding cache, under the text that it stands for: whatever is chunked again
+later, under another profile say, finds it there. Then the files that the store and the reference engine's own
+account agree on enter the ledger. Last the collection gets our cell id; until then nothing has been changed in it,
+and a repetition is right.
 """
 
 import logging
@@ -25,7 +26,7 @@ from semindex.ports import CollectionInfo
 logger = logging.getLogger(__name__)
 
 ReferenceHashes = Callable[[], Awaitable[Mapping[str, str]]]
-"""Returns relative path → file hash of the files that the reference engine knows to be stored whole; empty if none is known."""
+"""Returns relative path → file hash of what the reference engine knows to be stored whole; empty if none is known."""
 
 
 async def no_hashes() -> Mapping[str, str]:
@@ -72,8 +73,8 @@ def _require_same_space(
 ) -> None:
     """Raise ForeignCollection unless the vectors were made by the model, dimension and document prefix of this profile.
 
-    By whom the model is provided does not change its vectors. The reference engine has no document prefix of its own: it puts
-    a model's query prefix before everything.
+    By whom the model is provided does not change its vectors. The reference engine has no document prefix of its own:
+    it puts a model's query prefix before everything.
     """
     known = known_model(metadata.embedding_model_id)
     prefix = metadata.document_prefix

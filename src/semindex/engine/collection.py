@@ -103,7 +103,7 @@ class CollectionKeeper:
         return [] if size == own else [f"vector size {size} became {own}"]
 
     async def ensure(self) -> None:
-        """Create the collection unless it exists; replace an outdated one; complete one whose creation was interrupted."""
+        """Create the collection unless it exists; replace an outdated one; complete one whose creation was cut off."""
         if not self.exists:
             self._may_be_open = True
             if self.is_outdated:
@@ -168,8 +168,8 @@ async def purge_collection(
 ) -> None:
     """Delete the collection of a workspace and its ledger, and ask the store whether the collection is gone.
 
-    One that another cell made stays: nothing in it is ours. Raises StoreUnavailable if the collection is still there, or
-    after ``grace`` seconds; whatever was deleted stays deleted, and a repetition does the rest.
+    One that another cell made stays: nothing in it is ours. Raises StoreUnavailable if the collection is still there,
+    or after ``grace`` seconds; whatever was deleted stays deleted, and a repetition does the rest.
     """
     with trio.move_on_after(grace) as scope:
         await _purge(store, ledger, name, cell_id)
@@ -182,7 +182,7 @@ async def _purge(store: VectorStore, ledger: Ledger, name: str, cell_id: str) ->
     if info is not None and is_foreign(info, cell_id):
         logger.warning("collection %s was not made by this cell and is left as it is", name)
     else:
-        # Also where there seems to be nothing: a deletion that kill -9 cut short left files that only another one finds.
+        # Also where there seems to be nothing: a deletion cut short by kill -9 left files that only another one finds.
         await store.drop(name)
         if await store.describe(name) is not None:
             raise StoreUnavailable(f"The collection {name} is still there after its deletion.")

@@ -14,8 +14,8 @@ from semindex.ports import SourceTree, TreeScan
 class Comparison:
     """Compares the working tree with the index, and lines up every file of which one is not what the other says.
 
-    One comparison runs at a time, from looking at the disk to the last file: what was seen earlier never overrules what was
-    seen later.
+    One comparison runs at a time, from looking at the disk to the last file: what was seen earlier never
+    overrules what was seen later.
     """
 
     def __init__(self, tree: SourceTree, index: Index, chunking: str) -> None:
@@ -33,7 +33,7 @@ class Comparison:
         return scan
 
     async def of_files(self, paths: Collection[str]) -> None:
-        """Compare these files alone, at their first chance, since they may just have changed. Raises WorkspaceUnavailable."""
+        """Compare these files alone, at the first chance: they may just have changed. Raises WorkspaceUnavailable."""
         async with self._turn:
             scan = await self._tree.look(sorted(paths))
             indexed = [path for path in paths if path in self._index.table]
@@ -42,7 +42,7 @@ class Comparison:
     async def _line_up(
         self, scan: TreeScan, indexed: Iterable[str], priority: Priority, waiting: Priority, *, retry_failed: bool
     ) -> None:
-        """``indexed`` are the paths that the scan tells of and the index knows; ``waiting`` is for those in the queue."""
+        """``indexed`` are the scan's paths that the index knows; ``waiting`` is for those in the queue."""
         index = self._index
         async for path, signature in paced(scan.files.items(), FILES_PER_STEP):
             if index.readmit(path) or index.needs_work(path, signature, self._chunking, retry_failed=retry_failed):

@@ -102,7 +102,7 @@ class Condition:
         self.touch()
 
     def rest(self) -> None:
-        """Take note that nothing is outstanding, so that nothing is waited for: what works may not have been asked again."""
+        """Take note that nothing is outstanding, so nothing is waited for: what works may not have been asked again."""
         if self.troubles:
             self.troubles.clear()
             self.touch()

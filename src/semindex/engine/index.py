@@ -53,7 +53,7 @@ class Index:
     moves: int = 0
     """How often the baseline changed under a file that this overlay may have inherited."""
     followed: trio.Event = field(init=False, factory=trio.Event)
-    """Every change of the baseline up to now was followed; a new event takes its place when the baseline starts over."""
+    """Every change of the baseline up to now was followed; replaced by a new event when the baseline starts over."""
     embedded_chunks: int = 0
     reused_chunks: int = 0
     settled_files: int = 0
@@ -75,8 +75,8 @@ class Index:
     async def start_over(self, table: FileTable) -> None:
         """Begin with these records and nothing outstanding; overlays look again at what they inherited.
 
-        The records are replaced in one step, in which every overlay is put in doubt as a whole. They may be many, so that
-        its files follow in steps, and until they have, no answer from it counts as fresh.
+        The records are replaced in one step, in which every overlay is put in doubt as a whole. They may be many, so
+        that its files follow in steps, and until they have, no answer from it counts as fresh.
         """
         await trio.lowlevel.checkpoint()
         self.table = table
@@ -168,7 +168,7 @@ class Index:
         self.mark(path, priority)
 
     def begin_write(self, outcomes: Sequence[Outcome]) -> list[FileRecord]:
-        """Mark records whose points are about to be replaced; return them, to be made durable before anything is written."""
+        """Mark records whose points are about to be replaced; return them, to be made durable before any write."""
         intents = [
             evolve(self.table.get(outcome.path) or FileRecord(outcome.path, FileState.PENDING), dirty=True)
             for outcome in outcomes
@@ -237,7 +237,7 @@ class Index:
 
     @property
     def shadowed(self) -> frozenset[str]:
-        """Return, for an overlay, the files of the baseline that it surely does not inherit, as far as has been looked at.
+        """Return, for an overlay, the files of the baseline that it surely does not inherit, as far as is known.
 
         Those that are outstanding are not among them: the disk may say by now that it does.
         """
@@ -261,7 +261,7 @@ class Index:
             self._tell_overlays(record.path)
 
     def follow_baseline(self, path: str) -> None:
-        """Look again at a file whose hash changed in the baseline; what this index held of it may be gone from there."""
+        """Look again at a file whose hash changed in the baseline; what this index held of it may be gone there."""
         record = self.table.get(path)
         if record is None:
             self._look_for_shadow(path)

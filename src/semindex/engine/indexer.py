@@ -1,9 +1,9 @@
 """The pipeline of one workspace: taken paths ▸ chunk ▸ embed ▸ store ▸ settle.
 
-Workers take paths from the queue and hand outcomes to one settler through a bounded channel, so that storing slower than
-parsing makes parsing wait. The settler writes in an order that survives kill -9 at any point: the ledger says "dirty", old
-points are deleted, new ones written, the ledger says what is now stored. Trouble with a dependency is reported and
-waited out; the paths concerned stay outstanding.
+Workers take paths from the queue and hand outcomes to one settler through a bounded channel, so that storing slower
+than parsing makes parsing wait. The settler writes in an order that survives kill -9 at any point: the ledger says
+"dirty", old points are deleted, new ones written, the ledger says what is now stored. Trouble with a dependency is
+reported and waited out; the paths concerned stay outstanding.
 """
 
 import logging
@@ -64,8 +64,8 @@ class Indexer:
     ) -> None:
         """Make an indexer.
 
-        ``condition`` is told of every dependency in trouble, of the end of that, and of progress; ``prepare`` is awaited
-        before the first write (an overlay's collection is made then).
+        ``condition`` is told of every dependency in trouble, of the end of that, and of progress; ``prepare`` is
+        awaited before the first write (an overlay's collection is made then).
         """
         self._root = root
         self._collection = collection
@@ -99,7 +99,7 @@ class Indexer:
                     await self._index.queue.closed()
 
     async def _work_on(self, taken: Taken, outcomes: trio.MemorySendChannel[Outcome]) -> Sequence[str]:
-        """Bring a group of files as far as their outcomes; return the paths to be tried again, after having told why."""
+        """Bring a group of files as far as their outcomes; return the paths to try again, after having told why."""
         # Verdicts come and go whenever this waits: which way each path goes is decided once, here.
         leaving = [self._leave(path) for path in taken.paths if path in self._index.verdicts]
         paths = [path for path in taken.paths if path not in self._index.verdicts]

@@ -12,7 +12,7 @@ ITEMS_PER_STEP = 200
 
 
 async def paced(items: Iterable[T], step: int = ITEMS_PER_STEP) -> AsyncIterator[T]:
-    """Yield the items, with a checkpoint before each ``step`` of them; what they come from must not change meanwhile."""
+    """Yield the items, with a checkpoint before each ``step`` of them; their source must not change meanwhile."""
     for number, item in enumerate(items):
         if number % step == 0:
             await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""A counter that can be waited on: how the engine says that something changed, without saying it to anybody in particular."""
+"""A counter that can be waited on: how the engine says that something changed, to nobody in particular."""
 
 import trio
 

@@ -2,8 +2,8 @@
 
 A text that is wanted has one ticket, shared by all who want it: it is looked up in the embedding cache and, where that
 has nothing, queued and sent. Queries have a sender of their own; edits go before back-fill, which keeps a tenth of the
-batches. Whoever is cancelled withdraws: texts not yet sent are dropped unless others wait for them, those on their way go
-on and end in the cache. A batch that the embedder rejects is split until the single text at fault is known.
+batches. Whoever is cancelled withdraws: texts not yet sent are dropped unless others wait for them, those on their way
+go on and end in the cache. A batch that the embedder rejects is split until the single text at fault is known.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Embedded:
     errors: dict[int, SemindexError]
     """EmbedderRejected for a text at fault, EmbedderUnavailable for one that could not be asked."""
     sent: int
-    """Vectors for which this call's texts were sent to the embedder; the others came from the cache or from another call."""
+    """Vectors for which this call's texts were sent to the embedder; the others came from the cache or another call."""
 
 
 class _Stage(Enum):
@@ -141,7 +141,7 @@ class EmbeddingScheduler:
         return await self._embed(texts, Role.DOCUMENT, priority)
 
     async def remember(self, texts: Sequence[str], vectors: Vectors) -> None:
-        """Keep vectors of chunks that were made elsewhere in this space, shape [len(texts), dimension]. Blank texts are none."""
+        """Keep vectors, shape [len(texts), dimension], of chunks made elsewhere in this space; none of blank texts."""
         kept = [(number, text) for number, text in enumerate(map(str.strip, texts)) if text]
         rows = vectors[[number for number, _ in kept]]
         await self._cache.put(self.profile.space(Role.DOCUMENT), [_digest(text) for _, text in kept], rows)

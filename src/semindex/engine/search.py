@@ -1,7 +1,7 @@
-"""Answering one query: candidates from every collection concerned, each hit checked against the disk, the rest refilled.
+"""Answering one query: candidates from every collection concerned, each checked against the disk, the rest refilled.
 
-No result shows text that is not on disk: every file behind a hit is read and hashed for this answer. A hit that fails is
-withheld, counted and replaced, so that fewer hits than asked for come only when the stores hold no more.
+No result shows text that is not on disk: every file behind a hit is read and hashed for this answer. A hit that fails
+is withheld, counted and replaced, so that fewer hits than asked for come only when the stores hold no more.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -78,8 +78,8 @@ class Source:
 def overlay_sources(overlay: Index, delta: str | None, baseline: str) -> list[Source]:
     """Return what a worktree's search consists of: its own delta, and what it inherits from its baseline.
 
-    A baseline hit counts only for a file that the worktree has, too; whether it has the same content is for the check on
-    disk to say. What is known to be shadowed is not even asked for.
+    A baseline hit counts only for a file that the worktree has, too; whether it has the same content is for the check
+    on disk to say. What is known to be shadowed is not even asked for.
     """
 
     def is_inherited(hit: Hit) -> bool:

@@ -1,9 +1,9 @@
 """How much of what the whole cell shares first builds may hold at once.
 
-The threads for files, the chunkers and the store serve whoever came first. Twenty worktrees that are registered at once
-would fill their queues, and an edit elsewhere would wait behind all of it. Builds therefore wait for a turn before they
-enter those queues, so that an edit or a search waits at most for the build work already under way. Embedding has a queue
-of its own, by priority (see :mod:`semindex.engine.scheduler`).
+The threads for files, the chunkers and the store serve whoever came first. Twenty worktrees that are registered at
+once would fill their queues, and an edit elsewhere would wait behind all of it. Builds therefore wait for a turn before
+they enter those queues, so that an edit or a search waits at most for the build work already under way. Embedding has a
+queue of its own, by priority (see :mod:`semindex.engine.scheduler`).
 """
 
 from collections.abc import AsyncIterator

@@ -1,11 +1,12 @@
 """What one workspace does with hints of change, so that edits are searchable soon although nobody asked for a sweep.
 
-Owns the patience: hints are collected until it has been quiet for a moment, but not for long, so that a stream that never
-ends is served too. A hint is looked at on disk and decides nothing by itself, and none is needed for a right answer: a
-search verifies every hit, and compares the tree with the index first if it is to be fresh. That is why a path is not
-blocked when its event arrives: its hits are withheld from the moment the file changes.
+Owns the patience: hints are collected until it has been quiet for a moment, but not for long, so that a stream that
+never ends is served too. A hint is looked at on disk and decides nothing by itself, and none is needed for a right
+answer: a search verifies every hit, and compares the tree with the index first if it is to be fresh. That is why a path
+is not blocked when its event arrives: its hits are withheld from the moment the file changes.
 
-The watcher never ends its workspace and never falls silent: what it cannot do becomes its trouble, and sweeps take over.
+The watcher never ends its workspace and never falls silent: what it cannot do becomes its
+trouble, and sweeps take over.
 """
 
 import logging
@@ -29,9 +30,9 @@ MAX_PATHS = 1000
 SWEEPS_IN_A_ROW = 5
 """Sweeps that new directories may cause one after another before they have to take their time."""
 SWEEP_PAUSE = 5.0
-"""Seconds between two sweeps from then on, so that a program that keeps making directories does not cause endless sweeps."""
+"""Seconds between two sweeps from then on: a program that keeps making directories must not cause endless sweeps."""
 FIRST_RETRY, LONGEST_RETRY = 2.0, 60.0
-"""Seconds before a watch that failed is opened again, each time with a sweep: doubling from the first to the longest."""
+"""Seconds before a failed watch is opened again, each time with a sweep: doubling from the first to the longest."""
 
 
 class Watcher:
@@ -48,9 +49,9 @@ class Watcher:
     ) -> None:
         """Make a watcher; without a source it does nothing.
 
-        ``look`` compares these files alone with the index, ``sweep`` the whole tree; both raise SemindexError if that is not
-        possible now. ``quiet`` is in seconds. ``report`` is called with one sentence when changes are not heard of at once, and with None when
-        they are again.
+        ``look`` compares these files alone with the index, ``sweep`` the whole tree; both raise SemindexError if that
+        is not possible now. ``quiet`` is in seconds. ``report`` is called with one sentence when changes are not heard
+        of at once, and with None when they are again.
         """
         self._source = source
         self._root = root

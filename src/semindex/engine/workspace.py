@@ -1,8 +1,8 @@
 """One workspace at work: its tasks, its state, and the order in which they end.
 
-A workspace lives in a nursery of its own. To stop it is to cancel the sources of work, to let what was accepted drain into
-the store within a grace, to close the collection and, when that was asked, to purge it. A failure ends the present life,
-never the siblings: the workspace says what is wrong and tries again after a pause.
+A workspace lives in a nursery of its own. To stop it is to cancel the sources of work, to let what was accepted drain
+into the store within a grace, to close the collection and, when that was asked, to purge it. A failure ends the present
+life, never the siblings: the workspace says what is wrong and tries again after a pause.
 """
 
 import logging
