@@ -78,8 +78,8 @@ def is_boundary(entry: str) -> bool:
     except OSError:
         return False
     if not stat.S_ISREG(mode):
-        # Git, too, takes a .git directory without this file for an ordinary one. A link to one is how some tools share a
-        # repository among working trees.
+        # Git, too, takes a .git directory without this file for an ordinary one. A link to one is how some tools share
+        # a repository among working trees.
         return os.path.lexists(os.path.join(entry, "HEAD"))
     leads_to = _gitdir_of(entry)
     return leads_to is not None and os.path.basename(os.path.dirname(leads_to)) == "worktrees"

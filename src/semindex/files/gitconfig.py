@@ -72,7 +72,7 @@ def _xdg_base(environ: Mapping[str, str]) -> str | None:
 
 
 def _settings(path: str, home: str | None, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """Yield (section.key in lower case, value) of a file and of those it includes, in order; each costs of the budget."""
+    """Yield (section.key in lower case, value) of a file and those it includes, in order; each costs of the budget."""
     if next(budget, None) is None:
         return
     try:

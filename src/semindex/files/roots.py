@@ -39,8 +39,8 @@ def resolve_workspace_root(path: str, *, force: bool = False) -> str:
 def root_identity(root: str) -> tuple[int, int]:
     """Return (device, inode) of a workspace's root; blocks.
 
-    Raises WorkspaceUnavailable if it is no directory now, or if a link above it leads elsewhere: whether that place may be
-    indexed was never decided.
+    Raises WorkspaceUnavailable if it is no directory now, or if a link above it leads elsewhere: whether that place may
+    be indexed was never decided.
     """
     try:
         status = os.lstat(root)

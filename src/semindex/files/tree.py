@@ -115,8 +115,8 @@ class WorkingTree:
         return hashes
 
     async def _in_thread(self, work: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
-        # A file system that hangs must not hold up whoever gives up waiting for it: a cancelled thread is left to itself,
-        # ends at its next checkpoint, and changes nothing that is used later.
+        # A file system that hangs must not hold up whoever gives up waiting for it: a cancelled thread is left to
+        # itself, ends at its next checkpoint, and changes nothing that is used later.
         return await trio.to_thread.run_sync(work, *arguments, abandon_on_cancel=True, limiter=self._limiter)
 
     def _judge(self) -> Judge:

@@ -3,9 +3,9 @@
 Owns which directories are followed, what their events hint at, and what happens when the kernel refuses: rescans are
 asked for from time to time instead, which is told as trouble, and watching is tried again later.
 
-What a watch believes of the kernel may be out of date at any moment, so that nothing is concluded from it: every call of
-:meth:`InotifyWatch.follow` asks the kernel anew for every directory, which costs a few microseconds each, and whatever is
-not as it was before is a reason for one more look at the tree.
+What a watch believes of the kernel may be out of date at any moment, so that nothing is concluded from it: every
+call of :meth:`InotifyWatch.follow` asks the kernel anew for every directory, which costs a few microseconds each, and
+whatever is not as it was before is a reason for one more look at the tree.
 """
 
 import errno
@@ -54,8 +54,11 @@ class InotifyWatch:
     def __init__(self, source: Supply, root: str) -> None:
         self.inbox = Inbox()
         self.watched: Mapping[int, str | None] = _NOTHING
-        """Watch of the kernel's → directory below the root, or None for one outside whose rules apply. Of two paths to
-        one directory (a bind mount) one is told. It is only ever replaced as a whole, since a thread may be reading it."""
+        """Watch of the kernel's → directory below the root, or None for one outside whose rules apply.
+
+        Of two paths to one directory (a bind mount) one is told. It is only ever replaced as a whole, since a
+        thread may be reading it.
+        """
         self.is_following = False
         self._source = source
         self._root = root

@@ -24,8 +24,10 @@ class Pace:
     poll_per_directory: float = 0.005
     """As much longer for each directory: a look costs a ``stat`` per file, and shall stay a few per cent of a core."""
     root: float = 20.0
-    """Between two looks at whether a watched root is still the directory that it was. A look every five seconds at the roots
-    of fifty workspaces was most of what an idle cell took of a core."""
+    """Between two looks at whether a watched root is still the directory that it was.
+
+    A look every five seconds at the roots of fifty workspaces was most of what an idle cell took of a core.
+    """
     retry: float = 300.0
     """Until watching is tried again where it was impossible."""
 
