@@ -1,7 +1,7 @@
 """The application that Hypercorn serves: security first, then the door that a path belongs to, and errors as JSON.
 
-Nothing of a request is looked at before Host and Origin are known to be local. Unknown paths are told apart from known ones
-only to those who may know.
+Nothing of a request is looked at before Host and Origin are known to be local. Unknown paths are told apart from known
+ones only to those who may know.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Which status each error has on the wire. Messages are shown as they are: no error of ours holds a secret or a text."""
+"""Which status each error has on the wire. Messages are shown as they are: none of ours holds a secret or a text."""
 
 import logging
 import uuid
@@ -85,7 +85,7 @@ def refusal_of(group: BaseExceptionGroup[Exception], what: str) -> RequestError:
 
 
 def expected(group: BaseExceptionGroup[Exception], what: str) -> RequestError | errors.SemindexError | None:
-    """Return the first error that was raised on purpose; all that nobody expected are logged, also where they came with it."""
+    """Return the first error raised on purpose; all that nobody expected are logged, also where they came with it."""
     first: RequestError | errors.SemindexError | None = None
     for error in errors.leaves(group):
         if not isinstance(error, RequestError | errors.SemindexError):

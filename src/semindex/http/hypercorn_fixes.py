@@ -1,16 +1,18 @@
 """What Hypercorn 0.18's Trio worker does wrong, mended from outside.
 
-1. A connection whose application listens for the disconnect never becomes idle again, since the end of the answer cancels
-   the application that is about to start the idle timer: it is kept open for ever, and a shutdown takes its full grace.
+1. A connection whose application listens for the disconnect never becomes idle again, since the end of the
+   answer cancels the application that is about to start the idle timer: it is kept open for ever, and a
+   shutdown takes its full grace.
 2. Sending is shielded without a bound: a client that stops reading holds up a shutdown for as long as it likes.
-3. An application that answers without reading a large body leaves its queue full, and the connection stuck; with a small
-   one, the connection is reset before the client has read the answer.
+3. An application that answers without reading a large body leaves its queue full, and the connection stuck; with a
+   small one, the connection is reset before the client has read the answer.
 4. Any number of connections is accepted, until no file can be opened any more.
 5. A connection that its client closes before it has asked for anything stays open until its idle timer ends.
 6. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
 
-:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6; for WebSockets see
-:mod:`semindex.http.hypercorn_websocket`. The version is pinned, and each fault has a test that fails without its mending.
+:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6; for WebSockets
+see :mod:`semindex.http.hypercorn_websocket`. The version is pinned, and each fault has a test that
+fails without its mending.
 """
 
 from typing import Any, ClassVar
@@ -64,8 +66,8 @@ class Exchange:
     async def _finish(self) -> None:
         """End the answer, with a reader beside it for whom Hypercorn waits if the request never came to its end.
 
-        It must not be cut by the application's own reaction to the disconnect that it brings about. The bound is only for
-        the case that Hypercorn waits for something else.
+        It must not be cut by the application's own reaction to the disconnect that it brings about. The bound is only
+        for the case that Hypercorn waits for something else.
         """
         with trio.move_on_after(SEND_TIMEOUT, shield=True):
             async with trio.open_nursery() as nursery:
@@ -82,7 +84,7 @@ class BoundedConnection(TCPServer):
     """A connection that is one of a bounded number, and whose sends end in time."""
 
     _open: ClassVar["dict[BoundedConnection, bool]"] = {}
-    """All connections of the process → whether they are idle; among the idle, those that have been longest come first."""
+    """All connections of the process → whether they are idle; of the idle, those that have been longest come first."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

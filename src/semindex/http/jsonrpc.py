@@ -1,7 +1,7 @@
 """JSON-RPC 2.0 as text: what a client's message asks for, and what it is answered. Nothing here waits or calls.
 
-A batch is refused with one error: several requests may be under way at once, so it would bring nothing but answers of any
-size.
+A batch is refused with one error: several requests may be under way at once, so it would bring
+nothing but answers of any size.
 """
 
 import json

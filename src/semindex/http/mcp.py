@@ -1,8 +1,8 @@
 """MCP on ``/mcp``: the two tools, bound to a workspace by the connection and never by what the model says.
 
-One server speaks both protocol eras: sessions up to 2025-11-25, where roots are asked on the call's own stream and kept until
-the client says that they changed; and 2026-07-28, which has no sessions, and where a call is answered with the question for
-the roots and sent again with them. Errors are results with one sentence, never exceptions.
+One server speaks both protocol eras: sessions up to 2025-11-25, where roots are asked on the call's own stream and kept
+until the client says that they changed; and 2026-07-28, which has no sessions, and where a call is answered with the
+question for the roots and sent again with them. Errors are results with one sentence, never exceptions.
 """
 
 import warnings

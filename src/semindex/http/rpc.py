@@ -1,10 +1,10 @@
 """The plugin RPC on ``/v1/rpc``: JSON-RPC 2.0 over a WebSocket (docs/api.md, RPC).
 
-The calls and their shapes are those of the control API. A connection has a task that reads and one that writes, and a short
-queue between them, so that a client that does not read holds up nobody else. What is pushed is built once for all that
-watch. A client is sent the next value only when it has answered a ping that was sent after the one before; until then
-values replace each other. So a slow client has one message outstanding, and a client that is too slow can still be told so:
-the close frame has not to be squeezed in after a message that the client does not take.
+The calls and their shapes are those of the control API. A connection has a task that reads and one that writes, and a
+short queue between them, so that a client that does not read holds up nobody else. What is pushed is built once for all
+that watch. A client is sent the next value only when it has answered a ping that was sent after the one before; until
+then values replace each other. So a slow client has one message outstanding, and a client that is too slow can still be
+told so: the close frame has not to be squeezed in after a message that the client does not take.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""A cell with its doors open: what listens, which application is behind which path, and the order in which they close."""
+"""A cell with its doors open: what listens, which application is behind which path, the order in which they close."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,10 +18,10 @@ from semindex.secrets import Tokens
 
 @asynccontextmanager
 async def open_doors(cell: Cell, tokens: Tokens, endpoint: Endpoint, config: CellConfig) -> AsyncIterator[None]:
-    """Serve a cell on an endpoint. On leaving, no more requests are taken, RPC connections and MCP sessions end, and calls
-    under way have the request grace.
+    """Serve a cell on an endpoint.
 
-    As with any nursery, errors of the body come out in an ExceptionGroup.
+    On leaving, no more requests are taken, RPC connections and MCP sessions end, and calls under way have the request
+    grace. As with any nursery, errors of the body come out in an ExceptionGroup.
     """
     mcp = McpDoor(
         cell,

@@ -54,7 +54,7 @@ def _input(arguments: type[wire.Request]) -> dict[str, Any]:
 
 
 class _Terse(GenerateJsonSchema):
-    """Says nothing that is of no use to an agent: titles that repeat a name, and that what may be left out is then null."""
+    """Says nothing of no use to an agent: titles that repeat a name, and that what may be left out is then null."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         return False

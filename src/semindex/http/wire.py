@@ -1,7 +1,7 @@
 """The one definition of every JSON shape that leaves or enters a cell; docs/api.md describes them.
 
-Requests are strict models, answers are functions from values to plain JSON. Clients ignore fields that they do not know:
-answers may get more.
+Requests are strict models, answers are functions from values to plain JSON. Clients ignore fields that they do not
+know: answers may get more.
 """
 
 from collections.abc import Iterable
