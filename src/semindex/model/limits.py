@@ -18,5 +18,7 @@ KEPT_OPERATIONS: Final = 1000
 HNSW_M: Final = 16
 """Links of each point in the search structure of a vector store."""
 HNSW_EF_CONSTRUCT: Final = 100
-"""Points that are looked at for these links. Seven times cheaper to build than the reference engine's 64 and 512, at equal
-recall."""
+"""Points that are looked at for these links.
+
+Seven times cheaper to build than the reference engine's 64 and 512, at equal recall.
+"""
