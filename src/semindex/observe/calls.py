@@ -16,7 +16,7 @@ Method = Callable[..., Awaitable[Any]]
 
 
 def around(port: Port, wrapper: Callable[[str, Method], Method]) -> Port:
-    """Return the port with each of its methods replaced by what ``wrapper`` makes of name and method, an ``async`` function."""
+    """Return the port with each method replaced by what ``wrapper`` makes of name and method, an ``async`` function."""
     return cast("Port", _Proxy(port, wrapper))
 
 

@@ -1,7 +1,7 @@
 """Logs: one JSON object a line on standard error, or text for people.
 
-Never file contents, queries, snippets, tokens or URL user-info: errors of ours hold none, foreign messages are passed through
-:func:`redact`, and tracebacks show code, not values.
+Never file contents, queries, snippets, tokens or URL user-info: errors of ours hold none, foreign messages are passed
+through :func:`redact`, and tracebacks show code, not values.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Metrics of a cell in Prometheus' text format: what happened is counted when it does, what is now is read when asked."""
+"""Metrics of a cell in Prometheus' text format: what happened is counted at once, what is now is read when asked."""
 
 from collections.abc import Iterator
 
