@@ -220,7 +220,7 @@ class ProcessChunkerPool:
                     self._idle.append(worker)
 
     async def _worker(self, fresh: bool) -> _Worker:
-        """Return an idle worker, or a new one (if it must be ``fresh``, in the idle ones' place). Raises ChunkingFailed."""
+        """Return an idle worker, or a new one (if ``fresh``, in the idle ones' place). Raises ChunkingFailed."""
         while self._idle:
             worker = self._idle.pop()
             if worker.alive and not fresh:
