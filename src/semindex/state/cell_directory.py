@@ -1,7 +1,7 @@
 """The state directory of a cell: private to its owner, and held by one process at a time.
 
-The lock is the system's lock on ``cell.lock``, which goes with its holder however that ends. What the file says about the
-holder is for people, and for a successor that decides whether to wait.
+The lock is the system's lock on ``cell.lock``, which goes with its holder however that ends. What the file says about
+the holder is for people, and for a successor that decides whether to wait.
 """
 
 import fcntl
@@ -99,8 +99,9 @@ class CellDirectory:
 async def open_cell_directory(path: Path, wait_for_stopping: float = 0.0) -> AsyncIterator[CellDirectory]:
     """Make a directory private and hold it until the block is left.
 
-    A holder that says it is stopping is waited for, at most ``wait_for_stopping`` seconds; any other is CellLocked within
-    a second. Raises ConfigurationError where the directory is not ours to use, StateUnwritable where it cannot be written.
+    A holder that says it is stopping is waited for, at most ``wait_for_stopping`` seconds; any other is
+    CellLocked within a second. Raises ConfigurationError where the directory is not ours to use, StateUnwritable
+    where it cannot be written.
     """
     limiter = trio.CapacityLimiter(1)
     with _unwritable(path):
@@ -146,7 +147,7 @@ def _open_lock_file(path: Path) -> int:
 
 
 def require_ours(path: Path) -> None:
-    """Check a directory that exists: it is this user's, and private or a cell's or empty, so that it can be made private.
+    """Check a directory that exists: it is this user's, and private, a cell's or empty, so that it can be made private.
 
     Blocks. Raises ConfigurationError, which says what to do, and OSError.
     """

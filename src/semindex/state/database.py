@@ -1,4 +1,4 @@
-"""One SQLite file: how it is opened, checked and migrated, and the one thread that uses it. The only module with SQLite.
+"""One SQLite file: opening, checking and migrating it, and the one thread that uses it. The only module with SQLite.
 
 Writers do not queue one transaction behind another: whatever arrives while a transaction runs is carried out together
 in the next one, each piece within a savepoint of its own. A write that was cancelled while it waited never happens; one

@@ -167,7 +167,7 @@ class SqliteEmbeddingCache:
 
 @asynccontextmanager
 async def open_embedding_cache(path: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> AsyncIterator[SqliteEmbeddingCache]:
-    """Open the cache, which cannot fail: a damaged file is moved aside, and one that cannot be opened is tried again later.
+    """Open the cache, which cannot fail: a damaged file is moved aside, one that cannot be opened is tried again later.
 
     ``max_bytes`` bounds the bytes of the file that are in use, the write-ahead log (64 MiB at most) not counted.
     """
