@@ -72,7 +72,7 @@ class EdgeVectorStore:
         return self._worker.health
 
     async def describe(self, collection: str) -> CollectionInfo | None:
-        """Return what is known of a collection; None if there is no directory for it, or it was set aside as damaged."""
+        """Return what is known of a collection; None if it has no directory, or was set aside as damaged."""
         check_name(collection)
         async with self._gates.shared(collection):
             try:

@@ -241,7 +241,7 @@ def _floats(vectors: Iterable[Any]) -> bytes:
 
 
 def _conditions(sources: Sequence[Mapping[str, Any]]) -> list[Any] | None:
-    """Translate a clause; None for an empty one, since the engine takes an empty ``should`` for one that never holds."""
+    """Translate a clause; None for an empty one, since to the engine an empty ``should`` is one that never holds."""
     return [_condition(source) if "key" in source else to_filter(source) for source in sources] or None
 
 

@@ -1,8 +1,8 @@
-"""When the search structures of a collection of the embedded store are built, and how: on a copy, in a process of its own.
+"""When the search structures of a collection of the embedded store are built, and how: on a copy, in another process.
 
 Building takes a minute for 100,000 points, in which the engine lets nobody in. So a copy is built, which then takes the
-place of the collection; that is left alone only for as long as copying takes, and again for changing places. A write makes
-the copy worthless, so it ends the attempt; the next one comes after a pause that doubles.
+place of the collection; that is left alone only for as long as copying takes, and again for changing places. A write
+makes the copy worthless, so it ends the attempt; the next one comes after a pause that doubles.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ OPTIMIZE_DEADLINE = 1800.0
 """Seconds; 100,000 points of dimension 384 took 96 on two busy cores."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 1800.0
-"""Seconds without a write before the next attempt, once one failed or was given up; doubling from the first to the longest."""
+"""Seconds without a write before the next attempt, once one failed or was given up; doubling from first to longest."""
 
 ABANDON_GRACE = 10.0
 """Seconds for deleting a copy that is not needed."""

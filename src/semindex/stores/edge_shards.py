@@ -19,9 +19,12 @@ from semindex.stores.edge_files import LAYOUT, Record
 from semindex.stores.edge_protocol import ErrorKind, Settings
 
 OPEN_SHARDS = 40
-"""Collections held open. Each takes two threads and some 40 MB of page cache, nearly all of it for holes, which the system
-takes back when it needs it. To open one takes 0.1 s and to close the one that gives way 0.2 s, in which nobody is served: with
-more worktrees at work than this, every search and every edit pays that."""
+"""Collections held open.
+
+Each takes two threads and some 40 MB of page cache, nearly all of it for holes, which the system takes back when
+it needs it. To open one takes 0.1 s and to close the one that gives way 0.2 s, in which nobody is served: with more
+worktrees at work than this, every search and every edit pays that.
+"""
 
 _PASSING_OS_ERRORS = {1, 5, 11, 12, 13, 23, 24, 28, 30, 122}
 """EPERM, EIO, EAGAIN, ENOMEM, EACCES, ENFILE, EMFILE, ENOSPC, EROFS, EDQUOT: they say nothing about the files."""

@@ -64,7 +64,7 @@ class WorkerSupervisor:
         return WorkerHealth(pid, self._restarts, self._last_error)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep a worker alive until cancelled; then it closes its collections first. Started: calls are taken, and wait."""
+        """Keep a worker alive until cancelled; it then closes its collections. Started: calls are taken, and wait."""
         task_status.started()
         try:
             while True:

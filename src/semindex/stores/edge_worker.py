@@ -27,7 +27,7 @@ ROWS_PER_FRAME = 500
 """Rows of a result in one frame: with their payloads some 600 KB, which take the event loop 5 ms to decode."""
 
 STORE_OPERATIONS = frozenset({"create", "close", "drop", "replace", "abandon", "names"})
-"""Methods of :class:`~semindex.stores.edge_shards.Shards` that a request may name; all but the last are given the collection."""
+"""Methods of :class:`~semindex.stores.edge_shards.Shards` that a request may name; all but the last on a collection."""
 
 SHARD_OPERATIONS = frozenset(
     {"dimension", "upsert", "delete", "query", "vectors", "payload", "page", "tally", "count", "gauge", "flush"}

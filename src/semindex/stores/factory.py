@@ -16,7 +16,8 @@ async def open_vector_store(
 ) -> AsyncIterator[VectorStore]:
     """Open the store that is configured; an embedded one keeps its files in the directory.
 
-    A key of the environment comes before the configuration's own. Nothing is sent to a server yet. Raises ConfigurationError.
+    A key of the environment comes before the configuration's own. Nothing is sent to a server yet.
+    Raises ConfigurationError.
     """
     if not indexing.uses_qdrant:
         from semindex.stores.edge import open_edge_store

@@ -1,9 +1,9 @@
 """The vector store on a Qdrant server, through qdrant-client's REST interface, which runs on Trio.
 
-Collections, payloads and filters are those of the reference engine, so that an index made by one can be read by the other.
-Two differences are deliberate: the search structure is the smaller one unless configured otherwise (measured: seven times
-cheaper to build, equal recall), and ``filePath`` has an index, since a delete has to hit exactly one file. Importing this
-module takes a second: whoever may do without a server imports it late.
+Collections, payloads and filters are those of the reference engine, so that an index made by one can be read by the
+other. Two differences are deliberate: the search structure is the smaller one unless configured otherwise (measured:
+seven times cheaper to build, equal recall), and ``filePath`` has an index, since a delete has to hit exactly one file.
+Importing this module takes a second: whoever may do without a server imports it late.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -58,11 +58,11 @@ T = TypeVar("T")
 
 POINTS_PER_REQUEST = 64
 FLOATS_PER_REQUEST = 32_768
-"""Points of one request, and components of their vectors: a larger one would keep the event loop for more than 10 ms."""
+"""Points of one request, and components of their vectors: a larger one would keep the loop for more than 10 ms."""
 POINTS_PER_PAGE = 1000
 """Points of one page where only few fields of each are asked for."""
 DECIMALS = 9
-"""Of a component on the wire: what a float32 between -1 and 1 can mean, in half the digits that it would be written with."""
+"""Of a component on the wire: what a float32 between -1 and 1 can mean, in half the digits that it would take."""
 CLOSE_TIMEOUT = 2.0
 """Seconds for closing connections while everything is being cancelled."""
 
@@ -161,7 +161,7 @@ class QdrantVectorStore:
         segments: Sequence[str] = (),
         exclude: Collection[str] = (),
     ) -> list[Hit]:
-        """Return the best hits; below a prefix that is deeper than the indexes, more are asked for until enough are right."""
+        """Return the best hits; below a prefix deeper than the indexes, more are asked for until enough are right."""
         check_name(collection)
         check_query(await self._dimension(collection), vector)
         joined(segments)
@@ -323,7 +323,7 @@ async def open_qdrant_store(
     failed: TryFailed = ignore_failure,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[QdrantVectorStore]:
-    """Open the store of a server; nothing is sent yet. ``call_timeout`` in seconds; ``transport`` instead of sockets."""
+    """Open the store of a server; nothing is sent yet. ``call_timeout`` in seconds; ``transport`` replaces sockets."""
     client = AsyncQdrantClient(
         host=server.host,
         port=server.port,

@@ -1,7 +1,7 @@
 """Reaching a Qdrant server: what its URL means, what its errors mean, and how often a call is tried again.
 
-Every call that the store makes may be repeated; of creating a collection the store makes sure itself. No message made here
-holds the API key, a text, or the user-info of a URL.
+Every call that the store makes may be repeated; of creating a collection the store makes sure itself. No message made
+here holds the API key, a text, or the user-info of a URL.
 """
 
 import json
@@ -85,7 +85,7 @@ class RequestTooLarge(StoreRejected):
 
 
 class Attempts:
-    """Carries out the calls of one store: so many at the same time, each within a limit, and again where that may help."""
+    """Carries out the calls of one store: so many at once, each within a limit, and again where that may help."""
 
     def __init__(self, server: ServerUrl, *, call_timeout: float, concurrency: int, failed: TryFailed) -> None:
         """``call_timeout`` in seconds, for a call with all of its tries and the waiting for its turn."""
@@ -97,7 +97,8 @@ class Attempts:
     async def __call__(self, request: Callable[[], Awaitable[T]], collection: str = "") -> T:
         """Carry out a request, which raises Answered or Unanswered; ``collection`` is the one that it is about.
 
-        Raises StoreUnavailable, CollectionMissing, CollectionExists, RequestTooLarge and, of other refusals, StoreRejected.
+        Raises StoreUnavailable, CollectionMissing, CollectionExists, RequestTooLarge and, of
+        other refusals, StoreRejected.
         """
         limit = f"The Qdrant server {self._server} did not answer within {self._call_timeout:g} s."
         trouble: SemindexError = StoreUnavailable(limit)
