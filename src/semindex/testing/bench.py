@@ -70,7 +70,7 @@ class Bench:
 
     @asynccontextmanager
     async def process(self, *arounds: Around, concurrency: int = 4) -> AsyncIterator["Process"]:
-        """Run a process over this bench, each of its port calls led through ``arounds``; stop it in order at the end."""
+        """Run a process over this bench, its port calls led through ``arounds``; stop it in order at the end."""
         async with trio.open_nursery() as nursery:
             process = Process(self, nursery, tuple(arounds), concurrency)
             await nursery.start(process.scheduler.run)

@@ -1,9 +1,9 @@
 """What the doubles of servers share: scripted faults, a record of requests, and how they are reached.
 
-A double is an ASGI application. It is served on a port (:func:`served`), by a process of its own (:class:`DoubleProcess`,
-``python -m``), or reached without a socket (:class:`InProcess`), which is what a virtual clock needs. A double in another
-process takes its faults from ``PUT /double/faults``, a JSON list of :class:`Fault`, and shows its requests under
-``GET /double/requests``.
+A double is an ASGI application. It is served on a port (:func:`served`), by a process of its own
+(:class:`DoubleProcess`, ``python -m``), or reached without a socket (:class:`InProcess`), which is what a virtual clock
+needs. A double in another process takes its faults from ``PUT /double/faults``, a JSON list of :class:`Fault`, and
+shows its requests under ``GET /double/requests``.
 """
 
 import argparse

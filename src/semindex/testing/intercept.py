@@ -27,7 +27,7 @@ class Call:
         return f"{self.port}.{self.name}"
 
     def is_named(self, name: str, about: str = "") -> bool:
-        """Say whether the call is one of this name, written like ``store.upsert``, whose arguments mention ``about``."""
+        """Say whether the call is one of this name, such as ``store.upsert``, whose arguments mention ``about``."""
         return str(self) == name and about in f"{self.args} {self.kwargs}"
 
 

@@ -1,7 +1,7 @@
 """SIGKILL at named points: right after a call has changed what is stored, before its caller goes on.
 
-As a program, ``python -m semindex.testing.killpoints serve …`` is ``semindex``, which kills itself at the point that the
-file named by the variable below holds, the first time that it comes there.
+As a program, ``python -m semindex.testing.killpoints serve …`` is ``semindex``, which kills itself at the point that
+the file named by the variable below holds, the first time that it comes there.
 """
 
 import functools
@@ -27,7 +27,7 @@ POINTS: dict[str, tuple[type, str]] = {
     "ledger → forget": (SqliteLedger, "clear"),
     "forget → receipt": (SqliteRegistrations, "delete"),
 }
-"""By name, the call after which the process is killed: those of indexing, then the steps of a release in their order."""
+"""By name, the call after which the process is killed: those of indexing, then a release's steps in their order."""
 VARIABLE = "SEMINDEX_KILL_POINT"
 
 

@@ -1,8 +1,8 @@
-"""A Qdrant server's double: its REST protocol, as far as semindex and the reference engine speak it, over the real engine.
+"""A Qdrant server's double: its REST protocol, as far as semindex and the reference engine use it, on the real engine.
 
-Filters, scores and stored vectors are those of the embedded engine, whose code runs in the double's own process. Strict mode
-is on: a filter over a key without an index is refused, as hosted servers do and self-hosted ones do not, although the
-engine would answer it. To try semindex without a server: ``python -m semindex.testing.qdrant_double --port 6333``.
+Filters, scores and stored vectors are those of the embedded engine, whose code runs in the double's own process. Strict
+mode is on: a filter over a key without an index is refused, as hosted servers do and self-hosted ones do not, although
+the engine would answer it. To try semindex without a server: ``python -m semindex.testing.qdrant_double --port 6333``.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Watching that nothing blocks the loop or holds the interpreter's lock: CPU time, which a busy machine does not distort."""
+"""Watching that nothing blocks the loop or holds the interpreter's lock, in CPU time: a busy machine adds nothing."""
 
 import time
 from collections.abc import AsyncIterator
@@ -25,9 +25,9 @@ class Stalls:
 async def watched_stalls() -> AsyncIterator[Stalls]:
     """Watch the loop for as long as the context lasts.
 
-    Wall time would blame this process for what other processes do to it, so that both figures are CPU time. ``others`` can
-    be too high where a thread works without the lock while the loop waits for a processor; what holds the lock for long
-    stands out all the same.
+    Wall time would blame this process for what other processes do to it, so that both figures are CPU time. ``others``
+    can be too high where a thread works without the lock while the loop waits for a processor; what holds the lock for
+    long stands out all the same.
     """
     stalls = Stalls()
 

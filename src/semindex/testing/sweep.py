@@ -85,8 +85,8 @@ async def _cancelled(step: int, scenario: Callable[[Begin], Awaitable[None]]) ->
 class PowerCut:
     """An :class:`~semindex.testing.intercept.Around` that ends the life of a process at one call of store or ledger.
 
-    From then on nothing that the process does has any effect. With ``torn`` the call itself has half of its effect, if it
-    is one that writes many things and is not a transaction.
+    From then on nothing that the process does has any effect. With ``torn`` the call itself has half of its effect, if
+    it is one that writes many things and is not a transaction.
     """
 
     def __init__(self, place: int, *, torn: bool) -> None:
@@ -134,7 +134,7 @@ def _half(call: Call) -> Call | None:
 def cut_at_every_call(
     make: Callable[[], tuple[Callable[[PowerCut], Awaitable[None]], Check]], *, torn: bool = False
 ) -> int:
-    """Run a scenario once for each call of store and ledger from its beginning on, cut short there; return their number."""
+    """Run a scenario once for each call of store and ledger from its start, cut short there; return their number."""
     place = 1
     while True:
         scenario, check = make()
