@@ -37,8 +37,8 @@ def follow(
 ) -> Iterator[Json]:
     """Yield what a route answers now and after every change, until the time of the command is up.
 
-    ``patience`` is for how many seconds the service may be away; ``on_outage`` is then told why, in a sentence, more than
-    once. Raises CommandError and its kinds.
+    ``patience`` is for how many seconds the service may be away; ``on_outage`` is then told why, in a sentence, more
+    than once. Raises CommandError and its kinds.
     """
     since: dict[str, str] = {}
     away_since: float | None = None

@@ -1,7 +1,7 @@
 """The ``semindex`` command: arguments, exit codes, and what a person sees when something went wrong.
 
-Exit codes: 0 done, 1 refused or failed with one sentence on standard error, 2 wrong usage, a configuration that cannot be
-used, or a state directory that another process holds, 130 interrupted, 141 the reader of standard output went away.
+Exit codes: 0 done, 1 refused or failed with one sentence on standard error, 2 wrong usage, a configuration that cannot
+be used, or a state directory that another process holds, 130 interrupted, 141 the reader of standard output went away.
 Anything else is a bug and shows its traceback. Starting up is quick: no grammar, array library or database is imported
 before a subcommand needs it.
 """

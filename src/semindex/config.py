@@ -1,7 +1,8 @@
 """The configuration of one cell: what may be set, its defaults, and how a file of it is read.
 
-docs/configuration.md names every setting. Every object is strict: an unknown key is refused by name, with the nearest known
-key. Together with :mod:`semindex.secrets` this is the only reader of files and environment variables that configure the cell.
+docs/configuration.md names every setting. Every object is strict: an unknown key is refused by name, with
+the nearest known key. Together with :mod:`semindex.secrets` this is the only reader of files and environment
+variables that configure the cell.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""How a client finds a cell that was started without configuration: where its state lies, and the file that says the rest.
+"""How a client finds a cell that was started without configuration: where its state lies, and a file with the rest.
 
 The file lies in the state directory while the cell listens. It holds paths of token files, never a token.
 """
@@ -59,7 +59,10 @@ def withdraw(state_directory: Path) -> None:
 
 
 def find(state_directory: Path) -> Discovery | None:
-    """Return what the file says; None if there is none, or none that makes sense. The cell may have died without removing it."""
+    """Return what the file says; None if there is none, or none that makes sense.
+
+    The cell may have died without removing it.
+    """
     try:
         content = json.loads((state_directory / FILE_NAME).read_bytes())
         return Discovery(

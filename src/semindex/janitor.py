@@ -1,8 +1,9 @@
 """What nobody owns any more, and directories that were deleted: found, shown, and collected only when that is certain.
 
-Orphans are collections and ledgers of this cell that belong to no registration and to no retained index. One is collected
-after a grace during which it has to stay an orphan. A deleted directory is one whose parent says, for a whole grace and on
-the same file system as before, that it is not there: neither a denied permission nor an unmounted disk counts.
+Orphans are collections and ledgers of this cell that belong to no registration and to no retained index. One
+is collected after a grace during which it has to stay an orphan. A deleted directory is one whose parent says,
+for a whole grace and on the same file system as before, that it is not there: neither a denied permission nor
+an unmounted disk counts.
 """
 
 import logging
@@ -165,9 +166,9 @@ class Janitor:
             logger.info("the retained index of %s has reached its time and was purged", path)
 
     async def _delete(self, orphan: Orphan) -> None:
-        # A registration may have claimed it since it was listed. A ledger's path is locked while it is deleted. A collection's
-        # name does not tell its path, so no lock can be taken: the check and the start of the drop have no checkpoint
-        # between them.
+        # A registration may have claimed it since it was listed. A ledger's path is locked while it is deleted. A
+        # collection's name does not tell its path, so no lock can be taken: the check and the start of the drop have
+        # no checkpoint between them.
         if orphan.kind is OrphanKind.LEDGER:
             await self.registry.purge_unregistered(orphan.name)
         elif orphan.kind is OrphanKind.FOREIGN:

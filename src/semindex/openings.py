@@ -1,8 +1,8 @@
 """Which paths have a workspace running: started, put to rest and closed, one at a time for each path.
 
-Owns the invariant that a worktree's workspace never outlives that of its baseline: whoever ends a baseline ends the overlays
-above it first, and a baseline that comes back wakes them. Locks are taken from the baseline to the worktree, never the other
-way.
+Owns the invariant that a worktree's workspace never outlives that of its baseline: whoever ends a baseline ends
+the overlays above it first, and a baseline that comes back wakes them. Locks are taken from the baseline to the
+worktree, never the other way.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ from semindex.model.registrations import Lifecycle
 StartWorkspace = Callable[[str, Workspace | None], Awaitable[Workspace]]
 """Starts the workspace of a canonical path, above a baseline or none."""
 Purge = Callable[[str], Awaitable[None]]
-"""Deletes all data of a canonical path that has no workspace running; raises StoreUnavailable if that cannot be done now."""
+"""Deletes all data of a canonical path without a running workspace; raises StoreUnavailable if it cannot now."""
 
 WITHOUT_BASELINE = "The primary checkout that this worktree builds on is not indexed."
 
@@ -92,8 +92,8 @@ class Openings:
     async def close(self, path: str, reason: str, *, purge: bool) -> Workspace | None:
         """End the workspace of a path, its overlays first, and return it; with ``purge``, its data are gone afterwards.
 
-        The path's lock must be held. Leases keep their place and say why nothing runs. Raises StoreUnavailable if the data
-        could not be deleted now.
+        The path's lock must be held. Leases keep their place and say why nothing runs. Raises StoreUnavailable if the
+        data could not be deleted now.
         """
         workspace = self._book.workspace_of(path)
         for lease in self._book.of(path):

@@ -74,7 +74,7 @@ class StoredTexts:
 
 
 class VectorStore(Protocol):
-    """Collections of points. Upserts and deletes are idempotent; each is visible to a search that begins after it returned.
+    """Collections of points. Upserts and deletes are idempotent; a search that begins after one returned sees it.
 
     Raises StoreUnavailable where a retry may help, StoreRejected where it will not. A collection that was not opened
     in this process is opened by the first call that needs it.
@@ -183,10 +183,13 @@ class SourceTree(Protocol):
     """The working tree below one workspace's root. No call follows a link or opens anything but a regular file."""
 
     async def scan(self) -> TreeScan:
-        """Walk the tree by the rules of docs/configuration.md (What is indexed). Raises WorkspaceUnavailable if the root is gone."""
+        """Walk the tree by the rules of docs/configuration.md (What is indexed).
+
+        Raises WorkspaceUnavailable if the root is gone.
+        """
 
     async def look(self, paths: Sequence[str]) -> TreeScan:
-        """Tell of these paths alone what a scan would tell of them; those in neither mapping are not for the index now."""
+        """Tell of these paths alone what a scan would tell; those in neither mapping are not for the index now."""
 
     async def explain(self, path: str) -> Verdict:
         """Return why a path below the root is, or is not, for the index."""
@@ -259,7 +262,7 @@ class CacheCounters:
 
 
 class EmbeddingCache(Protocol):
-    """Vectors by (embedding space, digest of the embedded text). Losing an entry costs an embedding, never a wrong vector."""
+    """Vectors by (embedding space, digest of embedded text). Losing one costs an embedding, never a wrong vector."""
 
     async def get(self, space: str, digests: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return the vectors that are there and undamaged, shape [dimension] each."""

@@ -1,8 +1,8 @@
 """Registrations: leases on workspaces, accepted, persisted, restored and released.
 
-A registration is a lease on a canonical path; the workspace of a path ends with its last lease. A release goes through the
-steps of docs/lifecycle.md (Release) in a task of the cell, so that neither a client that goes away nor a second release
-changes its course. Nothing is forgotten because it cannot be restored now. Which workspaces run is
+A registration is a lease on a canonical path; the workspace of a path ends with its last lease. A release goes
+through the steps of docs/lifecycle.md (Release) in a task of the cell, so that neither a client that goes away nor
+a second release changes its course. Nothing is forgotten because it cannot be restored now. Which workspaces run is
 :mod:`semindex.openings`'s.
 """
 
@@ -50,7 +50,7 @@ class Registry:
         *,
         hindrance: Hindrance = unhindered,
     ) -> None:
-        """``nursery`` is where releases run to their end, whoever asked for them; ``hindrance`` tells which workspaces may not run."""
+        """Releases run to their end in ``nursery``, whoever asked; ``hindrance`` tells which workspaces may not run."""
         self.changes = changes
         self.restored = trio.Event()
         self._state = state
@@ -166,8 +166,8 @@ class Registry:
     async def restore(self) -> None:
         """Read the registrations and open their workspaces, primaries first; finish the releases that were begun.
 
-        What cannot be opened now stays registered and says why: a workspace whose root or store is missing starts all the
-        same and tries again by itself.
+        What cannot be opened now stays registered and says why: a workspace whose root or store is missing starts all
+        the same and tries again by itself.
         """
         leases = [Lease(registration) for registration in await self._state.registrations.load_all()]
         for lease in leases:
@@ -254,9 +254,9 @@ class Registry:
     async def release(self, registration_id: str, *, purge: bool | None = None, force: bool = False) -> Receipt:
         """Release a registration and return its receipt once all of it is done; asking twice waits for the same end.
 
-        ``purge`` overrides the registration's own wish and the retention policy. Raises UnknownRegistration, BaselineInUse
-        unless forced, StoreUnavailable when the data could not be deleted now: the registration then stays ``releasing``
-        and is finished later.
+        ``purge`` overrides the registration's own wish and the retention policy. Raises UnknownRegistration,
+        BaselineInUse unless forced, StoreUnavailable when the data could not be deleted now: the registration then
+        stays ``releasing`` and is finished later.
         """
         lease = self.lease(registration_id)
         while lease.release is None and (overlays := self._dependents(lease)):

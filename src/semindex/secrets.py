@@ -1,6 +1,7 @@
 """Secrets of a cell: its tokens, made at the first start where none are given, and the keys of its servers.
 
-Where they are found is in :mod:`semindex.secret_files`. They are wrapped so that no ``repr``, traceback or log shows them.
+Where they are found is in :mod:`semindex.secret_files`. They are wrapped so that no ``repr``,
+traceback or log shows them.
 """
 
 import hmac

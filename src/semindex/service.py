@@ -1,7 +1,8 @@
 """The composition root: opens what a cell is made of in order, nests the nurseries, closes it all in reverse.
 
-Only this module knows adapters and engine both. What must outlive something is opened before it: state, vector store and
-chunker pool, then the embedding scheduler, then the workspaces, which drain while all of that still works, then the doors.
+Only this module knows adapters and engine both. What must outlive something is opened before it: state,
+vector store and chunker pool, then the embedding scheduler, then the workspaces, which drain while all of that
+still works, then the doors.
 """
 
 import logging
@@ -258,7 +259,7 @@ async def _look_for_grammars(cell: Cell, pool: ProcessChunkerPool) -> None:
 
 
 async def _canonical(places: LocalPlaces, root: Path) -> str:
-    """Return the canonical path of an allowed root; one that is missing now may come back, and is no reason not to start."""
+    """Return the canonical path of an allowed root; a missing one may come back, and is no reason not to start."""
     try:
         return (await places.directory(str(root))).path
     except PathRefused as error:

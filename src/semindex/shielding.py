@@ -28,7 +28,8 @@ def shielded(seconds: float, what: str) -> Iterator[None]:
 async def grace_period(seconds: float, what: str) -> AsyncIterator[None]:
     """Let the body take its time, and once the caller is cancelled, so many seconds more; for finishing what was begun.
 
-    ``what`` is what the log names when it was cut. As with any nursery, errors of the body come out in an ExceptionGroup.
+    ``what`` is what the log names when it was cut. As with any nursery, errors of the body come
+    out in an ExceptionGroup.
     """
     scope = trio.CancelScope(shield=True)
     async with trio.open_nursery() as nursery:

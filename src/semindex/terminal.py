@@ -31,8 +31,8 @@ def _aligned(chunk: str) -> str:
     first, _, rest = chunk.partition("\n")
     if first[:1].isspace():
         return textwrap.dedent(chunk)
-    # A chunk of syntax begins at its first token, so that only the lines after the first tell how deep it stands: as deep
-    # as the shallowest of them, unless all are within what the first line opens.
+    # A chunk of syntax begins at its first token, so that only the lines after the first tell how deep it stands: as
+    # deep as the shallowest of them, unless all are within what the first line opens.
     rest = textwrap.dedent(rest)
     last = rest.rstrip().rpartition("\n")[2]
     if first.rstrip().endswith(OPENING) and not CLOSING.match(last):
