@@ -1,9 +1,10 @@
 """Measures the production adapters against the doubles: ``python qualification/bench_adapters.py``.
 
-The Qdrant double runs in a process of its own, as a server does; the embedder is instant, so that what is measured is our
-side of the wire. Prints points written per second through the cell's embedding scheduler and the store, texts embedded per
-second through the endpoint's adapter, and how long the event loop was held. Exits with status 1 where a point costs this side
-more CPU time than 3,000 a second allow, or the loop was held for too long: both are the same on a busy machine.
+The Qdrant double runs in a process of its own, as a server does; the embedder is instant, so that what is measured
+is our side of the wire. Prints points written per second through the cell's embedding scheduler and the store,
+texts embedded per second through the endpoint's adapter, and how long the event loop was held. Exits with status 1
+where a point costs this side more CPU time than 3,000 a second allow, or the loop was held for too long: both are
+the same on a busy machine.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
 python -m qualification.bench_index [TREE]
 
-TREE is any directory of sources (default: the installed packages of this environment, at most 2,000 files of them). It is
-indexed cold twice, with vectors that cost nothing and with the embedded model, so that the ratio shows what embedding
-costs; then scanned again unchanged, and searched. A second tree of 10,000 small files is made for the rescan. Absolute
-figures depend on the machine; the ratios are what to compare.
+TREE is any directory of sources (default: the installed packages of this environment, at most 2,000 files of them).
+It is indexed cold twice, with vectors that cost nothing and with the embedded model, so that the ratio shows what
+embedding costs; then scanned again unchanged, and searched. A second tree of 10,000 small files is made for the rescan.
+Absolute figures depend on the machine; the ratios are what to compare.
 """
 
 import argparse

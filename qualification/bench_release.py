@@ -2,9 +2,10 @@
 
 python -m qualification.bench_release [ROUNDS]
 
-Once with an embedder that answers at once (aim: 95 % below 1 s) and once with one that never answers (aim: 95 % below the
-drain grace plus 0.5 s; a purge cancels at once, so that it should not take longer than the other). Each round registers the
-tree under a new id, waits until some files are done or on their way, releases it, and looks for what is left.
+Once with an embedder that answers at once (aim: 95 % below 1 s) and once with one that never answers (aim: 95 %
+below the drain grace plus 0.5 s; a purge cancels at once, so that it should not take longer than the other).
+Each round registers the tree under a new id, waits until some files are done or on their way, releases it,
+and looks for what is left.
 """
 
 import statistics
@@ -47,7 +48,7 @@ def write_tree(tree: Path) -> None:
 
 
 async def one_round(cell: Cell, tree: Path, number: int, *, settled: int) -> float:
-    """Register, wait until so many files are settled and more are under way, release, and return the seconds it took."""
+    """Register, wait until so many files are settled and more under way, release, and return the seconds it took."""
     registration = f"round-{number}"
     await cell.leases.register(registration, str(tree))
     workspace = workspace_of(cell, registration)

@@ -2,9 +2,9 @@
 
 python -m qualification.bench_serving [TREE] [--workers N]
 
-A real ``semindex serve`` is asked for its health, its status, an MCP session and that session's tools, one after the other
-over connections that stay open; then once more from the registration of the tree until it is indexed. Whatever runs beside
-it on the machine shows in both columns: the idle one is there to be compared with.
+A real ``semindex serve`` is asked for its health, its status, an MCP session and that session's tools, one after the
+other over connections that stay open; then once more from the registration of the tree until it is indexed. Whatever
+runs beside it on the machine shows in both columns: the idle one is there to be compared with.
 """
 
 import argparse

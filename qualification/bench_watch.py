@@ -1,12 +1,12 @@
-"""How soon an edit is found by searches that do not ask for freshness, and what a whole cell costs while nothing happens.
+"""How soon an edit is found by searches that do not ask for freshness, and what a cell costs while nothing happens.
 
 python -m qualification.bench_watch [--workspaces 32] [--idle 50] [--edits 200] [--seconds 30] [--directory DIR]
 
-Workspaces are indexed with vectors that cost nothing. Files of random ones are edited, one after another and several at
-once, and searched with ``fresh`` off until the new text is there: the way of the event, its debounce, chunking and storing.
-Then as many workspaces as are to idle are left alone, and the CPU time of the cell with all its processes is told; looking
-at each whole tree from time to time is added as the share that it takes over its interval. What watching alone costs, and
-of what, says bench_watch_idle. Ends with 1 if idling takes more than a hundredth of a core.
+Workspaces are indexed with vectors that cost nothing. Files of random ones are edited, one after another and several
+at once, and searched with ``fresh`` off until the new text is there: the way of the event, its debounce, chunking and
+storing. Then as many workspaces as are to idle are left alone, and the CPU time of the cell with all its processes is
+told; looking at each whole tree from time to time is added as the share that it takes over its interval. What watching
+alone costs, and of what, says bench_watch_idle. Ends with 1 if idling takes more than a hundredth of a core.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tests.freshness.moves import git_environment
 DIRECTORIES, FILES = 20, 100
 """Of each workspace."""
 TRUSTED_AFTER = 2.5
-"""Seconds after which the time stamps of new files can be trusted, so that they are not read by every sweep any more."""
+"""Seconds after which the time stamps of new files can be trusted, so that sweeps read them no more."""
 POLL = 0.01
 AT_ONCE = 8
 MOST_IDLE = 0.01

@@ -2,10 +2,10 @@
 
 python -m qualification.bench_worktree [--files 2500] [--worktrees 20] [--directory DIR]
 
-A repository of small files is indexed with vectors that cost nothing, so that all else shows. Then one worktree that equals
-it is registered and edited, and then many at once, each with files of its own, while somebody edits another workspace and
-searches it. Aims: the first is ready within two seconds without a call of the embedder, and an edit is found within two
-seconds whatever goes on.
+A repository of small files is indexed with vectors that cost nothing, so that all else shows. Then one worktree that
+equals it is registered and edited, and then many at once, each with files of its own, while somebody edits another
+workspace and searches it. Aims: the first is ready within two seconds without a call of the embedder, and an edit is
+found within two seconds whatever goes on.
 """
 
 import argparse

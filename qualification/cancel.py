@@ -2,10 +2,10 @@
 
 python -m qualification.cancel [PLACES]
 
-A cell starts, registers two trees, takes in edits, answers, releases one tree with purge, and ends; then once more for each
-of 100 places, spread over the scheduler's steps of that life, cancelled there. After each, no process and no descriptor may
-be left, what was acknowledged holds, and the next start ends with ledger, store and disk in agreement. Stops at the first
-fault.
+A cell starts, registers two trees, takes in edits, answers, releases one tree with purge, and ends; then once more
+for each of 100 places, spread over the scheduler's steps of that life, cancelled there. After each, no process and no
+descriptor may be left, what was acknowledged holds, and the next start ends with ledger, store and disk in agreement.
+Stops at the first fault.
 """
 
 import sys

@@ -2,9 +2,9 @@
 
 python -m qualification.crash [--kills 200] [--seed 0]
 
-Each round edits a repository and its worktree at random, registers, releases or purges one of them now and then, kills the
-service in the middle of all that, at a random moment or at a named point (see :mod:`semindex.testing.killpoints`), starts it
-again, and compares it with the disk and with what was acknowledged:
+Each round edits a repository and its worktree at random, registers, releases or purges one of them now and then, kills
+the service in the middle of all that, at a random moment or at a named point (see :mod:`semindex.testing.killpoints`),
+starts it again, and compares it with the disk and with what was acknowledged:
 
 - lost: a file whose token a fresh search does not find, or an acknowledged registration that is gone;
 - stale: an answer with text that is not on disk;
@@ -208,8 +208,8 @@ class Campaign:
             if expected is False and name in known:
                 self.tally.note("left over", f"registration {name}")
         for name in self.trees:
-            # What was cut off is decided now, so that the next round begins with what is known. A release that was begun
-            # goes on by itself.
+            # What was cut off is decided now, so that the next round begins with what is known. A release that was
+            # begun goes on by itself.
             self.registered[name] = None if known.get(name) == "releasing" else name in known
         return known
 

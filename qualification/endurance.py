@@ -2,9 +2,9 @@
 
 python -m qualification.endurance [CYCLES]
 
-One cell in this process, the real store and model. After some cycles to warm up, and again at the end: threads, descriptors,
-Trio tasks, child processes, collections, ledgers, orphans and resident memory. All but memory must be what they were; memory
-may differ by what the allocator keeps.
+One cell in this process, the real store and model. After some cycles to warm up, and again at the end: threads,
+descriptors, Trio tasks, child processes, collections, ledgers, orphans and resident memory. All but memory must be what
+they were; memory may differ by what the allocator keeps.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""How often answers are stale: a repository with two worktrees is edited for as long as one likes, and every answer is checked.
+"""How often answers are stale: a repository with two worktrees is edited at length, and every answer is checked.
 
 python -m qualification.freshness [--moves 1000] [--seed 0] [--watching on late off] [--directory DIR]
 
-The moves are those of tests/freshness, drawn at random: edits of every kind, renames, branches, stashes, ignore files, links
-and more, with rests of random length. The service is stopped now and then while the moves go on, and worktrees are released
-and registered again. After each move every tree is asked for what it must hold; at any time, others ask anything. It ends
-with 1 if a single answer was wrong.
+The moves are those of tests/freshness, drawn at random: edits of every kind, renames, branches, stashes, ignore files,
+links and more, with rests of random length. The service is stopped now and then while the moves go on, and worktrees
+are released and registered again. After each move every tree is asked for what it must hold; at any time, others ask
+anything. It ends with 1 if a single answer was wrong.
 """
 
 import argparse
@@ -24,7 +24,10 @@ from tests.freshness.machine import Machine, Tally
 from tests.freshness.moves import FREQUENT, MOVES, Move, Repository, git_environment
 
 RESTS = (*[0.0] * 20, *[0.02] * 4, *[0.2] * 4, 0.6, 2.2)
-"""Seconds after a move. After the longest, time stamps are trusted, and edits have been heard of even if late events are off."""
+"""Seconds after a move.
+
+After the longest, time stamps are trusted, and edits have been heard of even if late events are off.
+"""
 LIFE = 100
 """Moves between two starts of the service."""
 DOWN = 10

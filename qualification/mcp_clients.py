@@ -1,9 +1,10 @@
-"""Real MCP clients against a real service: the Python SDK on Trio and on the other event loop, the TypeScript SDKs on Node.
+"""Real MCP clients against a real service: the Python SDK on Trio and on the other event loop, the TypeScript SDKs.
 
 python -m qualification.mcp_clients
 
-Twenty clients at once of each kind and in both protocol eras list the tools, tell their roots and must find what is theirs
-and nothing else. The TypeScript part needs Node 20 and installs its two packages from the npm registry at first use.
+Twenty clients at once of each kind and in both protocol eras list the tools, tell their roots and must find
+what is theirs and nothing else. The TypeScript part needs Node 20 and installs its two packages from the
+npm registry at first use.
 """
 
 import json

@@ -2,9 +2,10 @@
 
 python -m qualification.questions [--json]
 
-The trees are installed packages that this project depends on, two of them held out when the embedded table was trained,
-the third unknown to it. Questions and accepted files (``questions/PACKAGE.json``; a folder ends in a slash) were written
-from knowledge of the packages before any result was seen; to change one because of a result would make all of it void.
+The trees are installed packages that this project depends on, two of them held out when the embedded table was
+trained, the third unknown to it. Questions and accepted files (``questions/PACKAGE.json``; a folder ends in a
+slash) were written from knowledge of the packages before any result was seen; to change one because of a result
+would make all of it void.
 """
 
 import argparse
@@ -47,7 +48,7 @@ class Question:
     files: tuple[str, ...]
 
     def rank(self, found: Sequence[str]) -> int | None:
-        """Return the place, from 1, of the first accepted file among the different files found; None if there is none."""
+        """Return the place, from 1, of the first accepted file among the different files found; None if none is."""
         for place, path in enumerate(dict.fromkeys(found), 1):
             if any(path == file or (file.endswith("/") and path.startswith(file)) for file in self.files):
                 return place

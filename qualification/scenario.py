@@ -2,9 +2,9 @@
 
 python -m qualification.scenario [--servers] [--json]
 
-No step needs another product. Every search is fresh:
-it answers with what is on disk when it is asked, so that no step polls. With ``--servers`` the cell is a fleet's: it embeds
-at an endpoint and stores in a Qdrant server, both of which are doubles in processes of their own.
+No step needs another product. Every search is fresh: it answers with what is on disk when it is asked, so that no step
+polls. With ``--servers`` the cell is a fleet's: it embeds at an endpoint and stores in a Qdrant server, both of which
+are doubles in processes of their own.
 """
 
 import argparse
