@@ -1,9 +1,10 @@
 """The virtual environments of this checkout: one below ``.venv`` for each lock file and Python version.
 
-Run as ``python environment.py SET``, it makes sure that ``.venv/SET-VERSION`` holds exactly what ``requirements/SET.txt``
-pins, and prints its ``bin`` directory; everything it has to say goes to standard error. An environment that is
-right already costs a few file reads. It is made under a lock and stamped last, so that runs at the same time and
-runs that were killed leave no half-made one behind. Standard library only: it runs before anything is installed.
+Run as ``python environment.py SET``, it makes sure that ``.venv/SET-VERSION`` holds exactly what
+``requirements/SET.txt`` pins, and prints its ``bin`` directory; everything it has to say goes to standard error.
+An environment that is right already costs a few file reads. It is made under a lock and stamped last, so that
+runs at the same time and runs that were killed leave no half-made one behind. Standard library only: it runs
+before anything is installed.
 """
 
 import fcntl

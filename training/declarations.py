@@ -82,7 +82,7 @@ def _pattern_declarations(source: str, grammar: Grammar) -> Iterator[Declaration
 
 
 def _masked(source: str, mask: re.Pattern[str]) -> tuple[str, list[_Span]]:
-    """Return the source with comments and literals blanked, and where its comments are, runs of line comments joined."""
+    """Return the source with comments and literals blanked, and its comments' places, runs of line comments joined."""
     comments: list[_Span] = []
 
     def blank(match: re.Match[str]) -> str:

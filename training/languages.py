@@ -1,4 +1,4 @@
-"""How to find declarations in each language that has no parser here: one pattern per language, and its file suffixes."""
+"""How to find declarations in each language without a parser here: one pattern per language, and its file suffixes."""
 
 import re
 from typing import Final

@@ -62,7 +62,7 @@ def _count(texts: Iterable[tuple[str, str, str]]) -> tuple[Counter[str], dict[st
 
 
 class _Merger:
-    """Byte-pair encoding: words spelled in symbols, of which the most frequent adjacent pair is merged again and again."""
+    """Byte-pair encoding: words spelled in symbols, whose most frequent adjacent pair is merged again and again."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         """Spell each word in letters; its count says how often it occurs."""
