@@ -1,7 +1,7 @@
 """A cell that kills itself with SIGKILL at a named point of its work; run as a program by the tests beside it.
 
-killed_cell.py HOME TREE [POINT NUMBER]: index TREE in the cell below HOME, but be killed the NUMBERth time that it comes to POINT.
-Without a point, run to the end and print what is stored, as JSON.
+killed_cell.py HOME TREE [POINT NUMBER]: index TREE in the cell below HOME, but be killed the NUMBERth time that it
+comes to POINT. Without a point, run to the end and print what is stored, as JSON.
 """
 
 import json

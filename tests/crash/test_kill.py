@@ -1,4 +1,4 @@
-"""kill -9 between any two writes of indexing: the next start goes on, and ends with exactly what a run without a kill stores."""
+"""kill -9 between any two writes of indexing: the next start goes on, and stores exactly what a run without it does."""
 
 import json
 import signal
