@@ -1,7 +1,7 @@
 """The embedder of endpoints: the conformance suite, and every way in which an endpoint has been seen to fail.
 
-SEMINDEX_TEST_EMBEDDER_URL names a real endpoint to run the suite against, SEMINDEX_TEST_EMBEDDER_MODEL and _DIMENSION its
-model, SEMINDEX_TEST_EMBEDDER_API_KEY its key.
+SEMINDEX_TEST_EMBEDDER_URL names a real endpoint to run the suite against, SEMINDEX_TEST_EMBEDDER_MODEL and _DIMENSION
+its model, SEMINDEX_TEST_EMBEDDER_API_KEY its key.
 """
 
 import logging
@@ -331,7 +331,7 @@ async def test_those_who_wait_for_a_validation_that_fails_share_its_failure(
 
 
 async def embed_all(embedder: Embedder, texts: list[str]) -> tuple[set[int], dict[int, str]]:
-    """Embed texts through the cell's scheduler; return the indexes that got their vector, and the errors of the others."""
+    """Embed texts through the cell's scheduler; return the indexes that got their vector, and the others' errors."""
     scheduler = EmbeddingScheduler(embedder, MemoryEmbeddingCache())
     async with trio.open_nursery() as nursery:
         await nursery.start(scheduler.run)
