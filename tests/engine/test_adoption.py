@@ -25,7 +25,7 @@ FILES = {f"file{number}": words(f"token{number}", f"other{number}") for number i
 
 
 async def donated(**changed: Any) -> Bench:
-    """Have the reference engine index a tree; return the bench of a cell that is new there, with another tree by now."""
+    """Have the reference engine index a tree; return the bench of a cell new there, with another tree by now."""
     donor = Bench(chunking=ChunkingProfile.KILO, cell_id="the reference engine")
     donor.tree(A, **FILES)
     async with donor.process() as process:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parametrize("watching", ["off", "prompt", "late"])
 
 
 def bench_with(watching: str) -> Bench:
-    """Return a bench whose primary tree is not watched, is watched, or is watched by somebody who tells it 5 s later."""
+    """Return a bench whose primary tree is not watched, is watched, or is watched with events that come 5 s late."""
     source = MemorySource()
     bench = Bench(events={"off": None, "prompt": source, "late": DelayedSource(source, 5)}[watching])
     source.listen(ROOT, bench.tree(ROOT))

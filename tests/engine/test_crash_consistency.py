@@ -1,4 +1,4 @@
-"""Killed between any two calls of store and ledger, or in the midst of a write, an index is mended by the next start."""
+"""Killed between any two calls of store and ledger, or amid a write, an index is mended by the next start."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Whatever the dependencies do to a workspace, nothing is lost, nothing is claimed, and in the end everything is right."""
+"""Whatever dependencies do to a workspace, nothing is lost, nothing is claimed, and in the end everything is right."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Another model, dimension, provider, prefix or chunking: noticed at the start, told, and carried out without mixing."""
+"""Another model, dimension, provider, prefix or chunking: noticed at the start, told, carried out without mixing."""
 
 from typing import Any
 
