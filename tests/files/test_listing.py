@@ -164,7 +164,7 @@ def remove(path: Path) -> None:
 
 
 class Edits(RuleBasedStateMachine):
-    """Edits of every kind between walks that remember; each is compared with a walk that does not, and with verdicts."""
+    """Edits of every kind between walks that remember; each is compared with one that does not, and with verdicts."""
 
     directory: Path
     number = 0
