@@ -1,7 +1,7 @@
 """Plays moves on a real repository under a running cell, and holds every answer against what is on disk.
 
-Two things are checked. An answer that says it is fresh shows exactly the files that hold the word that was asked for. And
-no answer, fresh or not, at rest or in the middle of a move, shows text that its file did not hold at some instant
+Two things are checked. An answer that says it is fresh shows exactly the files that hold the word that was asked for.
+And no answer, fresh or not, at rest or in the middle of a move, shows text that its file did not hold at some instant
 between the question and the answer.
 """
 
@@ -232,7 +232,7 @@ class Machine:
                 nursery.start_soon(self._ask_and_compare, tree, COMMON)
 
     async def _prod(self, tree: Path) -> None:
-        """Have a tree compared with its index all the time: whoever asks now must not be served by what began before."""
+        """Have a tree compared with its index all the time: who asks now must not be served by what began before."""
         while True:
             await workspace_of(self.cell, self.identity(tree)).sweep(full=False)
 

@@ -1,4 +1,4 @@
-"""What people and agents do to a repository with worktrees: each move is one thing that they do, on real files with real git.
+"""What people and agents do to a repository with worktrees: each move is one such thing, on real files with real git.
 
 A move chooses what it works on by numbers, among what is there when its turn comes, so that every program of moves can
 be played, and a shorter one made of it.
@@ -23,7 +23,7 @@ TOKEN = re.compile(r"worthwhile\d{6}")
 MAX_FILES = 24
 """In one tree: an answer of fifty hits shows all of them."""
 BALLAST = "ballast"
-"""Directory of files that nobody touches, each too short for a chunk: they make every look at the tree take its time."""
+"""Directory of files that nobody touches, each too short for a chunk: they make every look at the tree take time."""
 BALLAST_FILES = 100
 DIRECTORIES = ("", "alpha", "beta", "alpha/deep", "gamma/very/deep")
 """Where new files go."""

@@ -1,4 +1,4 @@
-"""What a working tree holds for the index, worked out without the product: a plain walk, and git's own word on ignore rules.
+"""What a working tree holds for the index, worked out without the product: a plain walk, and git's ignore rules.
 
 It knows the rules of docs/configuration.md (What is indexed), as far as the moves of these tests touch them.
 """

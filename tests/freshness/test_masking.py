@@ -1,4 +1,4 @@
-"""However many better hits a worktree must not show, its answer is that of an index built for it alone, on the real store."""
+"""However many better hits a worktree hides, its answer is that of an index built for it alone, on the real store."""
 
 import shutil
 from pathlib import Path
