@@ -1,4 +1,4 @@
-"""How often the RPC pushes and how long it waits, under a clock that jumps: its clients are the ends of two channels."""
+"""How often the RPC pushes and how long it waits, under a clock that jumps: clients are the ends of two channels."""
 
 import json
 from collections.abc import AsyncIterator
