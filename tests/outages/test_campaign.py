@@ -1,8 +1,8 @@
 """Every fault of the endpoint and of the Qdrant server, at every stage of a workspace's life, over the real adapters.
 
 The servers are the doubles, reached without sockets, so that the outages may last for as long as they like. Whatever
-happened, in the end ledger and collection are those of an index that was built from nothing, no text was embedded twice, and
-no answer that came meanwhile was wrong.
+happened, in the end ledger and collection are those of an index that was built from nothing, no text was embedded
+twice, and no answer that came meanwhile was wrong.
 """
 
 from collections import Counter

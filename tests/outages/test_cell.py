@@ -1,4 +1,4 @@
-"""A whole cell over both doubles and real sockets: a day in its life, its outages, and that it keeps its credentials."""
+"""A whole cell over both doubles and real sockets: a day in its life, its outages, and how it keeps its credentials."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Releases while the vector store is down, under a virtual clock: refused in time, and finished later by the janitor."""
+"""Releases while the vector store is down, under a virtual clock: refused in time, finished later by the janitor."""
 
 from typing import Any
 
