@@ -1,4 +1,4 @@
-"""Each adaptation on a text where it makes a difference: nodes too long for a chunk, split as the reference splits them."""
+"""Each adaptation on a text where it matters: nodes too long for a chunk, split as the reference splits them."""
 
 from semindex.model.profiles import ChunkingProfile
 from semindex.parsing.chunker import chunk_text

@@ -315,7 +315,7 @@ async def test_workers_end_when_the_service_is_killed(tree: Path) -> None:
 
 
 async def test_workers_of_a_large_service_take_work(tmp_path: Path) -> None:
-    """What a process forks from counts as its own peak in ``getrusage``: a worker must not retire for its parent's size."""
+    """What a process forks from counts as its peak in ``getrusage``: a worker must not retire for its parent's size."""
     (tmp_path / "a.py").write_text("def first(value):\n    return [value, value + 1, value + 2, value + 3]\n")
     ballast = bytearray(RETIRE_BYTES + (64 << 20))
     ballast[::4096] = b"x" * len(ballast[::4096])
