@@ -193,7 +193,7 @@ ROOM = 400
 """Vectors of 64 components for which a small cache has room, give or take half of them."""
 
 OpenCache = Callable[..., AbstractAsyncContextManager[EmbeddingCache]]
-"""Opens the cache, with ``limited=True`` one of limited room; a second call gives what a restarted process would find."""
+"""Opens the cache, with ``limited=True`` one of limited room; a second call gives what a restart would find."""
 
 
 class EmbeddingCacheConformance:
