@@ -370,7 +370,7 @@ def test_what_we_store_is_what_the_reference_engine_stores() -> None:
 async def test_a_collection_of_ours_is_one_that_the_reference_engine_goes_on_with(
     autojump_clock: MockClock, bed: Bed
 ) -> None:
-    """It looks at the vectors' size and the metadata point, and makes the collection anew if any of it is not its own."""
+    """It looks at the vectors' size and the metadata point, and makes the collection anew if either is not its own."""
     await bed.store.create(WS, 4)
     await bed.store.write_metadata(
         WS, CollectionMetadata("openai", "text-embedding-3-small", 4, True, ChunkingProfile.KILO, "cell").to_payload()
