@@ -1,4 +1,4 @@
-"""Cancelled at any step of registering and releasing, nothing acknowledged is lost, and the next start ends what was begun."""
+"""Cancelled at any step of registering and releasing, nothing acknowledged is lost; the next start ends what began."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""From the kernel to the index, in a whole cell: what happens on disk is taken in although nobody searches or sweeps."""
+"""From the kernel to the index, in a whole cell: what happens on disk is taken in, though nobody searches or sweeps."""
 
 import shutil
 import subprocess
