@@ -94,7 +94,9 @@ def _registrations(statuses: list[Json]) -> RenderableType:
 def _receipt(receipt: Json) -> RenderableType:
     stored = f"{_count(receipt.get('points', 0), 'chunk')}, {_size(receipt.get('bytes', 0))}"
     what = f"its index is deleted ({stored})" if receipt.get("purged") else "its index stays"
-    return plain(f"{receipt['released']} is released; {what}.")
+    before = ", ".join(receipt.get("worktrees", ()))
+    more = f" Released before it: {before}." if before else ""
+    return plain(f"{receipt['released']} is released; {what}.{more}")
 
 
 def _operation(operation: Json) -> RenderableType:
@@ -140,7 +142,8 @@ def _service(status: Json) -> RenderableType:
 def _files(records: Iterable[Json]) -> RenderableType:
     lines = []
     for record in records:
-        remark = record.get("reason") or _count(record.get("chunks", 0), "chunk")
+        shared = "as in the primary checkout" if record.get("inherited") else None
+        remark = record.get("reason") or shared or _count(record.get("chunks", 0), "chunk")
         lines.append(_line(state(record["state"]), record["path"], plain(remark, "dim")))
     return Group(*lines)
 

@@ -87,7 +87,8 @@ async def test_a_worktree_needs_its_primary_and_keeps_it(autojump_clock: MockClo
             await office.registry.release("primary")
         with pytest.raises(Conflict):
             await office.register("other", WORKTREE)
-        await office.registry.release("primary", force=True)
+        receipt = await office.registry.release("primary", force=True)
+        assert receipt.worktrees == ("worktree",)
         assert office.registry.leases() == []
 
 
@@ -116,7 +117,7 @@ async def test_asking_twice_for_a_release_waits_for_the_same_end_and_a_third_tim
         async with trio.open_nursery() as nursery:
             nursery.start_soon(release)
             nursery.start_soon(release)
-        assert receipts[0] is receipts[1]
+        assert receipts[0] == receipts[1]
         with pytest.raises(UnknownRegistration):
             await office.registry.release("one")
 

@@ -65,6 +65,8 @@ class Receipt:
     cancelled: int
     """Files that were outstanding and were given up."""
     duration: timedelta
+    worktrees: tuple[str, ...] = ()
+    """Registrations that were released before it, because they built on it."""
 
 
 @define(eq=False)

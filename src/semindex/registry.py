@@ -258,19 +258,19 @@ class Registry:
         BaselineInUse unless forced, StoreUnavailable when the data could not be deleted now: the registration then
         stays ``releasing`` and is finished later.
         """
-        lease = self.lease(registration_id)
+        lease, worktrees = self.lease(registration_id), list[str]()
         while lease.release is None and (overlays := self._dependents(lease)):
             if not force:
                 raise BaselineInUse(
                     f"Worktrees still build on this primary checkout; release them first: {', '.join(overlays)}."
                 )
-            await self.release(overlays[0])
+            worktrees.append((await self.release(overlays[0])).released)
         if lease.release is None:
             if not self._book.holds(lease):
                 raise UnknownRegistration(f"The registration {registration_id} was released.")
             self._begin_release(lease, purge=self._policy.purges(lease.registration, purge))
         assert lease.release is not None
-        return await lease.release.result()
+        return evolve(await lease.release.result(), worktrees=tuple(worktrees))
 
     def _dependents(self, lease: Lease) -> list[str]:
         """Return the ids of worktrees that would lose their baseline, those being accepted included."""

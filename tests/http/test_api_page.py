@@ -124,7 +124,7 @@ FULL: dict[str, dict[str, Any]] = {
             EmptyReason.NO_MATCH, dict.fromkeys(("sweep", "embedding", "store", "verification"), 0.1),
         )
     ),
-    "Receipt": wire.receipt(Receipt("id", True, 1, 2, 3, 4, timedelta(seconds=1))),
+    "Receipt": wire.receipt(Receipt("id", True, 1, 2, 3, 4, timedelta(seconds=1), ("worktree",))),
     "FilesPage": wire.files(FilesPage((FILE,), 1)),
     "Explanation": wire.explanation(Explanation("path", False, "reason", "rule", "source", FILE, ((1, 2),))),
     "Token": wire.token(TokenRecord("id", "registration", b"", "label", NOW)) | {"token": "secret"},

@@ -47,6 +47,8 @@ HIT = {"filePath": "a.py", "startLine": 3, "endLine": 9, "score": 0.8765, "codeC
             ["its index is deleted (5 chunks, 2 KiB)"],
         ),
         ("receipt", {"released": "shop", "purged": False}, ["shop is released; its index stays"]),
+        ("receipt", {"released": "shop", "worktrees": ["a", "b"]}, ["shop is released", "Released before it: a, b."]),
+        ("files", [{"path": "a.py", "state": "indexed", "chunks": 0, "inherited": True}], ["as in the primary"]),
         (
             "operation",
             {"id": "0-1", "registrationId": "shop", "kind": "reindex", "state": "running"},

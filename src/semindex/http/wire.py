@@ -289,6 +289,7 @@ def receipt(done: Receipt) -> Json:
         "drained": done.drained,
         "cancelled": done.cancelled,
         "durationMs": round(1000 * done.duration.total_seconds()),
+        "worktrees": list(done.worktrees),
     }
 
 
