@@ -71,7 +71,7 @@ class Openings:
         if self._is_stopping:
             raise Stopping
         if (running := self._book.workspace_of(path)) is not None:
-            lease.workspace = running
+            lease.workspace, lease.idle_because = running, ""
         elif hindrance := self._hindrance(path):
             lease.idle_because = hindrance
         elif baseline_path is not None and baseline is None:
@@ -79,7 +79,9 @@ class Openings:
         else:
             workspace = await self._start(path, baseline)
             for other in self._book.of(path):
-                other.workspace = workspace
+                other.workspace, other.idle_because = workspace, ""
+            if self._is_stopping:
+                workspace.stop(purge=False)
             await self._wake_overlays(path)
         self._changes.bump()
 

@@ -76,6 +76,27 @@ def test_collections_are_the_directories_without_a_dot(tmp_path: Path) -> None:
     assert edge_files.names(tmp_path / "missing") == []
 
 
+@pytest.mark.parametrize("cut_after_the_first_rename", [False, True])
+def test_a_replacement_that_is_repeated_or_was_cut_leaves_the_copy_in_place(
+    tmp_path: Path, cut_after_the_first_rename: bool
+) -> None:
+    collection = tmp_path / "ws"
+    for directory, content in ((collection, "old"), (edge_files.replacement(collection), "new")):
+        edge_files.begin(directory, RECORD._replace(ready=True))
+        (directory / "content").write_text(content)
+    if cut_after_the_first_rename:
+        collection.rename(tmp_path / "ws.dropped")
+    else:
+        edge_files.replace(collection)
+
+    edge_files.recover(tmp_path)
+    edge_files.replace(collection)
+    edge_files.recover(tmp_path)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ws"]
+    assert (collection / "content").read_text() == "new"
+
+
 def test_a_copy_has_the_same_bytes_and_no_more_of_them_on_disk(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     (source / "segments" / "one").mkdir(parents=True)

@@ -51,7 +51,7 @@ class Workshop:
         self.calls.append(operation)
         return {"points": 100_000, "indexed": 0, "removed": 0, "dimension": 256} if operation == "gauge" else None
 
-    async def run(self, _: Settings, mode: str, collection: str) -> str:
+    async def run(self, _: Settings, mode: str, collection: str, deadline: float) -> str:
         if mode == "copy":
             self.begun.append(trio.current_time())
         else:
@@ -93,6 +93,14 @@ async def test_after_one_that_succeeded_the_next_need_not_wait(
     await attempt(workshop, write_after=10)
     assert await attempt(workshop) == FIRST_PAUSE
     assert workshop.calls[-2:] == ["replace", "abandon"]
+    assert await attempt(workshop) == 0
+
+
+async def test_a_collection_that_was_dropped_is_forgotten(
+    autojump_clock: trio.testing.MockClock, workshop: Workshop
+) -> None:
+    await attempt(workshop, write_after=10)
+    await workshop.optimizer.forget(WS)
     assert await attempt(workshop) == 0
 
 

@@ -159,10 +159,6 @@ async def contradictions(table: FileTable, stored: Mapping[str, Mapping[str, int
     return found
 
 
-PURGE_GRACE = 10.0
-"""Seconds for deleting what is stored for a workspace."""
-
-
 async def purge_collection(
     store: VectorStore, ledger: Ledger, name: str, cell_id: str, *, grace: float = PURGE_GRACE
 ) -> None:

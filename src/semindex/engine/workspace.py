@@ -154,7 +154,7 @@ class Workspace:
         raise Closing
 
     async def completed(self) -> None:
-        """Wait until a build is finished: at once, unless none ever was."""
+        """Wait until the present life has finished its first build."""
         while self._condition.phase is not Phase.READY:
             await self.changes.beyond(self.changes.value)
 

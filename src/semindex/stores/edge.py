@@ -230,7 +230,8 @@ class EdgeVectorStore:
     async def drop(self, collection: str) -> bool:
         """Delete a collection's directory for good, with what was set aside of it as damaged."""
         check_name(collection)
-        async with self._writing(collection):
+        await self._optimizer.forget(collection)
+        async with self._gates.shared(collection):
             self._dimensions.pop(collection, None)
             existed: bool = await self._call("drop", collection)
             return existed

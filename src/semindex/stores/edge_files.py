@@ -134,8 +134,10 @@ def replacement(directory: Path) -> Path:
 
 
 def replace(directory: Path) -> None:
-    """Let the copy of a collection take its place. Cut short, :func:`recover` does the rest."""
+    """Let the copy of a collection take its place, once. If it is cut short, :func:`recover` does the rest."""
     doomed = _doomed(directory)
+    if not exists(replacement(directory)) and exists(directory):
+        return
     if exists(doomed):
         shutil.rmtree(doomed)
     directory.rename(doomed)
