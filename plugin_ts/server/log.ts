@@ -1,7 +1,8 @@
 /**
  * The plugin's log: lines on this process's own output, which Paseo keeps and shows to everybody who may use the plugin.
  *
- * So no secret may ever be in one. The service promises that of its lines; this module makes sure, for those and for ours.
+ * So no secret may ever be in one. The service promises that of its lines. Of the secrets that the plugin itself holds
+ * this module makes sure, for those lines and for ours: it cannot know what else is in the service's own files.
  */
 
 const SECRETS = /^SEMANTIC_INDEX_.*(?:TOKEN|API_KEY)$/;
@@ -11,7 +12,7 @@ const LONGEST_LINE = 2_000;
 export class Log {
   readonly #secrets = new Set<string>();
 
-  /** Every secret that the environment holds is kept out from the start. */
+  /** The tokens and keys of the service that the environment holds are kept out from the start. */
   constructor(environment: NodeJS.ProcessEnv) {
     for (const [name, value] of Object.entries(environment)) {
       if (SECRETS.test(name)) this.keepOut(value?.trim() ?? "");

@@ -282,7 +282,7 @@ test.each([
   expect(message).toMatch(sentence);
 });
 
-test("no secret of the environment is ever in the log, even if the service prints it", async () => {
+test("no token that the plugin holds is ever in the log, even if the service prints it", async () => {
   const subject = await world.plugin(world.configured({ SEMANTIC_INDEX_MCP_TOKEN: "mcp-token-of-the-test" }));
   await subject.ready();
 
