@@ -76,7 +76,7 @@ export class Supervisor {
   async #connect(signal: AbortSignal): Promise<Connection> {
     const settings = await loadSettings(this.environment);
     const open = async (url: string): Promise<Connection> => {
-      const token = await controlToken(settings, this.environment);
+      const token = await controlToken(settings, this.environment, url);
       this.log.keepOut(token);
       const notify = (method: string, params: unknown): void => this.#notified(method, params);
       return Connection.open(url, token, this.timing, signal, notify);

@@ -1,6 +1,16 @@
 /** What a test of the whole server side needs: directories, the program double, the plugin in its host, and waiting for what it tells. */
 
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Connection } from "../server/connection";
@@ -17,7 +27,9 @@ export class World {
   readonly directory = mkdtempSync(path.join(tmpdir(), "semindex-plugin-"));
   readonly program = path.join(this.directory, "semindex");
   readonly state = path.join(this.directory, "state", "semindex");
+  readonly lock = path.join(this.state, "cell.lock");
   readonly #hosts: PluginHost[] = [];
+  readonly #open: number[] = [];
   readonly #end = new AbortController();
 
   constructor() {
@@ -48,6 +60,12 @@ export class World {
     writeFileSync(path.join(this.state, "double.json"), JSON.stringify(behaviour));
   }
 
+  /** Hold the state directory in this process, as a service that listens at the address does: its lock stays open. */
+  hold(url: string, phase = "ready"): void {
+    writeFileSync(this.lock, JSON.stringify({ pid: process.pid, phase, url }));
+    this.#open.push(openSync(this.lock, "r+"));
+  }
+
   /** What the program double has written down: its starts, and its ends in order. */
   starts(): string[] {
     const file = path.join(this.state, "starts");
@@ -69,7 +87,7 @@ export class World {
 
   /** Ask the double that holds the state directory for something. */
   async double(method: string, params: object = {}): Promise<unknown> {
-    const { url } = JSON.parse(readFileSync(path.join(this.state, "cell.lock"), "utf8")) as { url: string };
+    const { url } = JSON.parse(readFileSync(this.lock, "utf8")) as { url: string };
     const connection = await Connection.open(url, TOKEN, TIMING, this.#end.signal, () => undefined);
     try {
       return await bounded(connection.call(method, params), method);
@@ -86,6 +104,7 @@ export class World {
   async end(): Promise<void> {
     await Promise.all(this.#hosts.map((host) => host.stop()));
     this.#end.abort();
+    for (const descriptor of this.#open) closeSync(descriptor);
     for (const pid of this.pids()) {
       try {
         process.kill(pid, "SIGKILL");

@@ -4,7 +4,16 @@
  * It behaves as `double.json` in its state directory says, and does what a test asks for over the plugin's own door.
  */
 
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import path from "node:path";
 import { ServiceDouble } from "./service";
 
@@ -66,7 +75,10 @@ async function serve(): Promise<void> {
   service.methods["double.die"] = ({ code }) => process.exit(Number(code));
   const socket = argument("--socket");
   const url = await service.listen(socket);
-  writeFileSync(file("cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }).padEnd(4096));
+  const lock = openSync(file("cell.lock"), "w"); // open for as long as this process lives, as the real one's is
+  const announce = (phase: string): number =>
+    writeSync(lock, JSON.stringify({ pid: process.pid, phase, url }).padEnd(4096), 0);
+  announce("ready");
   if (config === undefined) {
     writeFileSync(file("control.token"), `${token}\n`, { mode: 0o600 });
     writeFileSync(
@@ -77,7 +89,7 @@ async function serve(): Promise<void> {
   // In order, as the service ends: nobody finds it any more, connections are closed with 1001, and then it is gone.
   const endInOrder = (): void => {
     rmSync(file("cell.json"), { force: true });
-    writeFileSync(file("cell.lock"), JSON.stringify({ pid: process.pid, phase: "stopping", url }).padEnd(4096));
+    announce("stopping");
     appendFileSync(file("starts"), `${process.pid} ended in order\n`);
     service.hangUp(1001);
     process.exit(0);

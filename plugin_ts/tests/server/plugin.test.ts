@@ -141,7 +141,7 @@ test("a service that dies is started again, and calls of the time between are an
 test("a service that runs already is used, and is not ended with the plugin", async () => {
   const running = new ServiceDouble(TOKEN);
   const url = await running.listen();
-  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  world.hold(url);
   const subject = await world.plugin(world.configured());
 
   await subject.ready();
@@ -157,7 +157,7 @@ test("a running service without configuration is found by its discovery file, ov
   const url = await running.listen(path.join(world.directory, "a:b.socket"));
   const tokenFile = path.join(world.state, "control.token");
   writeFileSync(tokenFile, "made-at-its-first-start\n", { mode: 0o600 });
-  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  world.hold(url);
   writeFileSync(
     path.join(world.state, "cell.json"),
     JSON.stringify({ url, pid: process.pid, controlTokenFile: tokenFile }),
@@ -172,12 +172,11 @@ test("a running service without configuration is found by its discovery file, ov
   await running.close();
 });
 
-test("what a lock file of a dead service says is not believed", async () => {
+test("where nobody listens at the address that the lock file tells, the plugin starts a service of its own", async () => {
   const free = new ServiceDouble(TOKEN);
   const url = await free.listen();
   await free.close();
-  // The process id is somebody else's by now, and nobody listens at the address.
-  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.ppid, phase: "ready", url }));
+  world.hold(url);
   world.behave({ refuse: { code: 2, sentence: "in use by another process" } });
   const subject = await world.plugin(world.configured());
 
@@ -189,7 +188,7 @@ test("what a lock file of a dead service says is not believed", async () => {
 test("a service that is about to end is not used: its successor waits for it by itself", async () => {
   const ending = new ServiceDouble(TOKEN);
   const url = await ending.listen();
-  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "stopping", url }));
+  world.hold(url, "stopping");
   const subject = await world.plugin(world.configured());
 
   await subject.until(({ phase }) => phase === "degraded"); // the double does not wait, as the real one would
@@ -203,7 +202,7 @@ test("a service that is about to end is not used: its successor waits for it by 
 test("a token that the running service refuses is a failure that says so, and no second service is started", async () => {
   const running = new ServiceDouble("another-token-altogether");
   const url = await running.listen();
-  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  world.hold(url);
   const subject = await world.plugin(world.configured());
 
   const status = await subject.until(({ phase }) => phase === "degraded");
@@ -217,13 +216,12 @@ test("a token that the running service refuses is a failure that says so, and no
 test("when a service that was only used ends, the plugin starts its own", async () => {
   const running = new ServiceDouble(TOKEN);
   const url = await running.listen();
-  const lock = path.join(world.state, "cell.lock");
-  writeFileSync(lock, JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  world.hold(url);
   const subject = await world.plugin(world.configured());
   await subject.ready();
 
   const lost = subject.until(({ phase }) => phase === "degraded");
-  writeFileSync(lock, JSON.stringify({ pid: 2 ** 22 + 1, phase: "stopping", url }));
+  writeFileSync(world.lock, JSON.stringify({ pid: 2 ** 22 + 1, phase: "stopping", url }));
   running.hangUp(1001);
   await running.close();
   await lost;
@@ -235,9 +233,9 @@ test("when a service that was only used ends, the plugin starts its own", async 
 test("a connection that is lost is opened again to the same service", async () => {
   const running = new ServiceDouble(TOKEN);
   const url = await running.listen();
-  writeFileSync(path.join(world.state, "cell.lock"), JSON.stringify({ pid: process.pid, phase: "ready", url }));
+  world.hold(url);
   const subject = await world.plugin(world.configured());
-  await subject.ready();
+  await subject.host.invoke("semantic-index.workspace-status", { path: "/code" }); // the status is followed by then
 
   const lost = subject.until(({ phase }) => phase === "degraded");
   running.hangUp(1013);
