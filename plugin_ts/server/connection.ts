@@ -49,9 +49,9 @@ export class Connection {
     socket.once("close", () => signal.removeEventListener("abort", end));
     if (signal.aborted) end();
     return new Promise((resolve, reject) => {
-      socket.once("unexpected-response", (request, response) => {
-        request.destroy();
+      socket.once("unexpected-response", (_, response) => {
         reject(new Error(refusal(url, response.statusCode)));
+        end(); // whoever listens to this event has to; "close" follows
       });
       socket.once("error", (error: NodeJS.ErrnoException) => {
         const isAbsent = error.code === "ECONNREFUSED" || error.code === "ENOENT";

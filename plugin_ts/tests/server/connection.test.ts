@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -91,6 +92,21 @@ test("a service without the door says that it is to be updated", async () => {
     "has no plugin RPC: update semindex",
   );
   old.close();
+});
+
+test("a connection that is refused leaves nothing behind, however often it is tried", async () => {
+  const listening = (): number => getEventListeners(end.signal, "abort").length;
+
+  for (let tries = 0; tries < 3; tries++) {
+    await expect(Connection.open(service.url, "another token", TIMING, end.signal, () => undefined)).rejects.toThrow(
+      "refuses the control token",
+    );
+  }
+
+  const left = async (): Promise<void> => {
+    while (listening() > 0) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await bounded(left(), () => `${listening()} listeners are left`);
 });
 
 test("a service that shows no sign of life is given up", async () => {
