@@ -61,7 +61,8 @@ export class Backend {
     request: RpcArgument<Contract>,
   ): Promise<RpcOutput<Contract>> {
     const late = `The semantic index service has not answered within ${this.timing.call / 1000} seconds; what it was asked to do may go on.`;
-    const answer = this.#gate.pass().then((connection) => connection.call(contract.name, Object(request)));
-    return shaped(contract.output, await within(this.timing.call, answer, late)) as RpcOutput<Contract>;
+    const ask = async (signal: AbortSignal): Promise<unknown> =>
+      (await this.#gate.pass()).call(contract.name, Object(request), signal);
+    return shaped(contract.output, await within(this.timing.call, ask, late)) as RpcOutput<Contract>;
   }
 }

@@ -80,7 +80,7 @@ export class CellProcess {
     });
     const tooSlow = `The semantic index service has not started within ${this.timing.start / 1000} seconds.`;
     try {
-      return await within(this.timing.start, Promise.race([greeted, failed]), tooSlow);
+      return await within(this.timing.start, () => Promise.race([greeted, failed]), tooSlow);
     } catch (error) {
       await this.stop();
       throw error;

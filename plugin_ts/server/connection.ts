@@ -24,7 +24,10 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** Calls that the service is asked at the same time; it refuses a seventeenth of one connection. The others take turns. */
+/**
+ * Calls whose answer is awaited at the same time; the others take turns. The service refuses a seventeenth of one
+ * connection: as many again may be given up here while it still works on them.
+ */
 const MAX_IN_FLIGHT = 8;
 
 export type Notify = (method: string, params: unknown) => void;
@@ -89,17 +92,31 @@ export class Connection {
     }, timing.heartbeat);
   }
 
-  /** Rejects with ServiceError if the service refuses, with Error if the connection ends before it has answered. */
-  call(method: string, params: object): Promise<unknown> {
+  /**
+   * Rejects with ServiceError if the service refuses, with Error if the connection ends before it has answered, and with
+   * the signal's reason if that comes before: then the call is not sent any more, or its answer will be ignored.
+   */
+  async call(method: string, params: object, signal: AbortSignal): Promise<unknown> {
+    signal.throwIfAborted();
     if (this.socket.readyState !== WebSocket.OPEN) {
-      return Promise.reject(new Error("The connection to the semantic index service has ended."));
+      throw new Error("The connection to the semantic index service has ended.");
     }
     const id = ++this.#calls;
-    return new Promise((resolve, reject) => {
-      const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-      this.#pending.set(id, { text, resolve, reject });
-      this.#send();
-    });
+    const giveUp = (): void => {
+      this.#take(id)?.reject(signal.reason);
+      // Not at once: calls that were made together are given up together, and one must not make the other be sent.
+      setImmediate(() => this.#send());
+    };
+    signal.addEventListener("abort", giveUp);
+    try {
+      return await new Promise((resolve, reject) => {
+        const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+        this.#pending.set(id, { text, resolve, reject });
+        this.#send();
+      });
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+    }
   }
 
   /** End it at once: nothing that the service does depends on our goodbye. */
@@ -116,6 +133,14 @@ export class Connection {
     }
   }
 
+  /** The call of this id, if it has no answer yet; its place is free from now on. */
+  #take(id: number): Pending | undefined {
+    const call = this.#pending.get(id);
+    this.#pending.delete(id);
+    this.#sent.delete(id);
+    return call;
+  }
+
   #receive(text: string): void {
     let message: Record<string, unknown>;
     try {
@@ -126,9 +151,7 @@ export class Connection {
     }
     if (typeof message.method === "string") return this.notify(message.method, message.params);
     if (typeof message.id !== "number") return;
-    const call = this.#pending.get(message.id);
-    this.#pending.delete(message.id);
-    this.#sent.delete(message.id);
+    const call = this.#take(message.id);
     this.#send();
     if (message.error === undefined) return call?.resolve(message.result);
     const { message: sentence, code } = Object(message.error) as { message?: unknown; code?: unknown };

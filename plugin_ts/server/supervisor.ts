@@ -104,11 +104,12 @@ export class Supervisor {
   /** Show the service's status now and from now on. No change is missed: the watch begins at the revision that was shown. */
   async #follow(connection: Connection): Promise<void> {
     const late = `The semantic index service has not told its status within ${this.timing.call / 1000} seconds.`;
-    const answer = await within(this.timing.call, connection.call("semantic-index.status", {}), late);
-    const status = shaped(serviceStatus, answer);
+    const ask = (method: string, params: object): Promise<unknown> =>
+      within(this.timing.call, (signal) => connection.call(method, params, signal), late);
+    const status = shaped(serviceStatus, await ask("semantic-index.status", {}));
     this.board.publish(status);
     const since = status.revision === undefined ? {} : { since: status.revision };
-    await within(this.timing.call, connection.call("semantic-index.watch", since), late);
+    await ask("semantic-index.watch", since);
   }
 
   #notified(method: string, params: unknown): void {

@@ -33,14 +33,23 @@ export const TIMING: Timing = {
   graces: [1_000, 400, 200],
 };
 
-/** The promise's outcome, or a rejection with `message` if that takes longer. */
-export async function within<T>(milliseconds: number, promise: Promise<T>, message: string): Promise<T> {
+/** The work's outcome, or a rejection with `message` if that takes longer; then its signal is aborted for that reason. */
+export async function within<T>(
+  milliseconds: number,
+  work: (signal: AbortSignal) => Promise<T>,
+  message: string,
+): Promise<T> {
+  const end = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(message)), milliseconds);
+    timer = setTimeout(() => {
+      const error = new Error(message);
+      reject(error);
+      end.abort(error);
+    }, milliseconds);
   });
   try {
-    return await Promise.race([promise, late]);
+    return await Promise.race([work(end.signal), late]);
   } finally {
     clearTimeout(timer);
   }
@@ -52,7 +61,7 @@ export async function settles(milliseconds: number, promise: Promise<unknown>): 
     () => true,
     () => true,
   );
-  return within(milliseconds, settled, "").catch(() => false);
+  return within(milliseconds, () => settled, "").catch(() => false);
 }
 
 /** Wait; less long if the signal is aborted. */

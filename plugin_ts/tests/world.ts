@@ -90,7 +90,7 @@ export class World {
     const { url } = JSON.parse(readFileSync(this.lock, "utf8")) as { url: string };
     const connection = await Connection.open(url, TOKEN, TIMING, this.#end.signal, () => undefined);
     try {
-      return await bounded(connection.call(method, params), method);
+      return await bounded(connection.call(method, params, this.#end.signal), method);
     } finally {
       connection.end();
     }

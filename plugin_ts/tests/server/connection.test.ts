@@ -35,10 +35,10 @@ test("answers find their calls, in whatever order they come", async () => {
   service.silent.add("first");
   service.methods.second = () => "two";
 
-  const first = connection.call("first", {});
+  const first = connection.call("first", {}, end.signal);
   first.catch(() => undefined);
 
-  expect(await connection.call("second", {})).toBe("two");
+  expect(await connection.call("second", {}, end.signal)).toBe("two");
   service.hangUp(1001);
   await expect(first).rejects.toThrow("The connection to the semantic index service has ended (1001).");
 });
@@ -48,17 +48,59 @@ test("no more calls are under way than the service takes, and all are answered i
   service.methods.echo = ({ number }) => number;
   const numbers = Array.from({ length: 100 }, (_, number) => number);
 
-  const answers = await Promise.all(numbers.map((number) => connection.call("echo", { number })));
+  const answers = await Promise.all(
+    numbers.map((number) => connection.call("echo", { number }, new AbortController().signal)),
+  );
 
   expect(answers).toEqual(numbers);
   expect(service.mostInFlight).toBeGreaterThan(1);
   expect(service.mostInFlight).toBeLessThanOrEqual(8);
 });
 
+test("calls that are given up make room for others, and are not sent if they had not been", async () => {
+  const connection = await open();
+  service.silent.add("hang");
+  const giveUp = new AbortController();
+  const hanging = Array.from({ length: 9 }, (_, number) => connection.call("hang", { number }, giveUp.signal));
+  const outcomes = Promise.allSettled(hanging);
+  service.methods.echo = ({ number }) => number;
+  const waiting = connection.call("echo", { number: 1 }, end.signal);
+
+  giveUp.abort(new Error("it took too long"));
+
+  expect(await bounded(waiting, "there is no room")).toBe(1);
+  expect(await outcomes).toEqual(hanging.map(() => ({ status: "rejected", reason: new Error("it took too long") })));
+  expect(service.calls.map(({ params }) => params.number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 1]);
+});
+
+test("a call that was given up before there was a connection is not sent", async () => {
+  const connection = await open();
+  service.methods.echo = ({ number }) => number;
+
+  const late = connection.call("echo", { number: 1 }, AbortSignal.abort(new Error("it took too long")));
+
+  await expect(late).rejects.toThrow("it took too long");
+  expect(await connection.call("echo", { number: 2 }, end.signal)).toBe(2);
+  expect(service.calls).toHaveLength(1);
+});
+
+test("the answer to a call that was given up is ignored", async () => {
+  const connection = await open();
+  const giveUp = new AbortController();
+  service.methods.slow = () => giveUp.abort(new Error("it took too long"));
+  service.methods.echo = ({ number }) => number;
+
+  await expect(connection.call("slow", {}, giveUp.signal)).rejects.toThrow("it took too long");
+  expect(getEventListeners(giveUp.signal, "abort")).toEqual([]);
+
+  expect(await connection.call("echo", { number: 1 }, end.signal)).toBe(1);
+  expect(await connection.call("echo", { number: 2 }, end.signal)).toBe(2);
+});
+
 test("a refusal carries the service's sentence and number", async () => {
   const connection = await open();
 
-  const refused = await connection.call("semantic-index.nothing", {}).catch((error: unknown) => error);
+  const refused = await connection.call("semantic-index.nothing", {}, end.signal).catch((error: unknown) => error);
 
   expect(refused).toBeInstanceOf(ServiceError);
   expect(refused).toMatchObject({ message: "There is no method semantic-index.nothing.", code: -32601 });
@@ -67,7 +109,7 @@ test("a refusal carries the service's sentence and number", async () => {
 test("what the service pushes is handed on", async () => {
   const pushed = new Promise<unknown>((resolve) => {
     void open(service.url, TIMING, (method, params) => resolve([method, params])).then((connection) =>
-      connection.call("semantic-index.watch", {}),
+      connection.call("semantic-index.watch", {}, end.signal),
     );
   });
 
