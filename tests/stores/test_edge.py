@@ -339,6 +339,22 @@ async def test_searches_do_not_wait_for_an_optimisation(
     assert names_below(directory) == {WS}
 
 
+async def test_a_worker_that_dies_meanwhile_leaves_the_copy_alone(
+    directory: Path, endless: Callable[[], Awaitable[None]]
+) -> None:
+    async with opened(directory) as store, trio.open_nursery() as nursery:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+        nursery.start_soon(store.optimize, WS)
+        await endless()
+
+        os.kill(await worker_of(store), signal.SIGKILL)
+        assert await points(store) == 1
+        assert names_below(directory) == {WS, f"{WS}.optimised"}
+        nursery.cancel_scope.cancel()
+    assert names_below(directory) == {WS}
+
+
 @pytest.mark.parametrize("write", ["upsert", "delete", "metadata", "drop"])
 async def test_a_write_ends_an_optimisation_and_is_in_the_collection(
     directory: Path, endless: Callable[[], Awaitable[None]], write: str

@@ -97,6 +97,33 @@ def test_a_replacement_that_is_repeated_or_was_cut_leaves_the_copy_in_place(
     assert (collection / "content").read_text() == "new"
 
 
+def test_a_copy_that_was_just_taking_its_place_takes_it_although_it_is_given_up(tmp_path: Path) -> None:
+    collection = tmp_path / "ws"
+    for directory in (collection, edge_files.replacement(collection)):
+        edge_files.begin(directory, RECORD._replace(ready=True))
+    collection.rename(tmp_path / "ws.dropped")
+
+    edge_files.abandon(collection)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ws"]
+
+
+def test_a_copy_is_not_begun_where_the_disk_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edge_files.require_room_for_copy(tmp_path)
+    monkeypatch.setattr(edge_files, "SPARE", 1 << 60)
+    with pytest.raises(OSError, match="No space left"):
+        edge_files.require_room_for_copy(tmp_path)
+
+
+def test_why_a_copy_failed_is_an_error_of_the_system(tmp_path: Path) -> None:
+    for directory in ("source", "target"):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / "file").write_text("")
+    with pytest.raises(FileExistsError) as caught:
+        edge_files.copy(tmp_path / "source", tmp_path / "target")
+    assert str(caught.value) == f"[Errno 17] File exists: '{tmp_path}/source'"
+
+
 def test_a_copy_has_the_same_bytes_and_no_more_of_them_on_disk(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     (source / "segments" / "one").mkdir(parents=True)

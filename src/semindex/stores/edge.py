@@ -20,6 +20,7 @@ from semindex.model.ids import METADATA_POINT_ID
 from semindex.model.limits import HNSW_EF_CONSTRUCT, HNSW_M
 from semindex.model.points import METADATA_TYPE, Hit, Payload
 from semindex.ports import CollectionInfo, StoredTexts, Vectors
+from semindex.stores import edge_files
 from semindex.stores.checks import (
     check_dimension,
     check_ids,
@@ -315,6 +316,7 @@ async def open_edge_store(
         message = "The embedded vector store has no engine for this platform; use a Qdrant server (QDRANT_URL) instead."
         raise ConfigurationError(message) from None
     settings = Settings(str(directory), engine, [*INDEXED_KEYS, DEEP_PATHS], hnsw_m, hnsw_ef_construct)
+    await trio.to_thread.run_sync(edge_files.recover, directory)
     supervisor = WorkerSupervisor(settings, call_deadline=call_deadline)
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run)

@@ -1,12 +1,14 @@
 """The directories of the embedded store: one per collection, each with a record of what made it.
 
 Owns their names, the record file, setting a damaged one aside, and deleting one so that it stays deleted. Knows nothing
-of the engine, which keeps its own files in the same directory. Used by the worker; imports the standard library only.
+of the engine, which keeps its own files in the same directory. Used by the worker, and by the service before
+there is one; imports the standard library only.
 """
 
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,9 @@ from typing import NamedTuple
 RECORD_NAME = "semindex.json"
 
 REPLACEMENT, DOOMED = ".optimised", ".dropped"
+
+SPARE = 64 * 1024 * 1024
+"""Bytes of the disk that a copy leaves to others."""
 
 SYNCS_AT_ONCE = 4
 
@@ -77,13 +82,15 @@ def begin(directory: Path, record: Record) -> None:
 
 def copy(source: Path, target: Path) -> None:
     """Copy what a directory holds, all but its record, into one that has been begun."""
-    shutil.copytree(
-        source,
-        target,
-        ignore=lambda _, __: [RECORD_NAME],
-        copy_function=_copy_file,
-        dirs_exist_ok=True,
-    )
+    try:
+        shutil.copytree(
+            source, target, ignore=lambda _, __: [RECORD_NAME], copy_function=_copy_file, dirs_exist_ok=True
+        )
+    except shutil.Error as error:
+        # It tells of every file, in words; the first says what is wrong.
+        _, _, reason = error.args[0][0]
+        number = int(found[1]) if (found := re.match(r"\[Errno (\d+)\]", reason)) else errno.EIO
+        raise OSError(number, os.strerror(number), str(source)) from None
 
 
 def make_durable(directory: Path) -> None:
@@ -134,32 +141,41 @@ def replacement(directory: Path) -> Path:
 
 
 def replace(directory: Path) -> None:
-    """Let the copy of a collection take its place, once. If it is cut short, :func:`recover` does the rest."""
+    """Let the copy of a collection take its place. Repeated, also after it was cut short, it does what is left."""
     doomed = _doomed(directory)
-    if not exists(replacement(directory)) and exists(directory):
-        return
+    if exists(replacement(directory)):
+        if exists(directory):
+            if exists(doomed):
+                shutil.rmtree(doomed)
+            directory.rename(doomed)
+        replacement(directory).rename(directory)
+        _sync(directory.parent)
     if exists(doomed):
         shutil.rmtree(doomed)
-    directory.rename(doomed)
-    replacement(directory).rename(directory)
-    _sync(directory.parent)
-    shutil.rmtree(doomed)
+
+
+def abandon(directory: Path) -> None:
+    """Delete the copy of a collection, unless it was just taking its place: then it does."""
+    record = read_record(replacement(directory))
+    if record is not None and record.ready and not exists(directory) and exists(_doomed(directory)):
+        replace(directory)
+    else:
+        discard(replacement(directory))
 
 
 def recover(root: Path) -> None:
-    """Settle what an earlier process left: a copy that was just taking its place takes it, other copies go, and so does
-    what is left of deletions.
-    """
+    """Settle what an earlier service left: copies, and remains of deletions. Nobody may be at work below ``root``."""
     for copied in root.glob("*" + REPLACEMENT):
-        directory = copied.with_name(copied.name.removesuffix(REPLACEMENT))
-        record = read_record(copied)
-        if record is not None and record.ready and not exists(directory) and exists(_doomed(directory)):
-            copied.rename(directory)
-            _sync(root)
-        else:
-            discard(copied)
+        abandon(copied.with_name(copied.name.removesuffix(REPLACEMENT)))
     for doomed in root.glob("*" + DOOMED):
         shutil.rmtree(doomed)
+
+
+def require_room_for_copy(directory: Path) -> None:
+    """Raise OSError unless there is room for a copy of a directory twice over, which is what optimising it may need."""
+    taken = sum(path.lstat().st_blocks * 512 for path in _all_below(directory))
+    if shutil.disk_usage(directory).free < 2 * taken + SPARE:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def discard(directory: Path) -> bool:

@@ -93,16 +93,17 @@ class Optimizer:
     async def _attempt(self, collection: str) -> None:
         async with self._turn:
             async with self._gates.shared(collection):
-                gauge = await self._call("gauge", collection)
-            if worth_optimizing(**gauge):
+                is_worth_it = worth_optimizing(**await self._call("gauge", collection))
+            if is_worth_it:
                 self._pauses[collection] = min(2 * self._pauses.get(collection, FIRST_PAUSE / 2), LONGEST_PAUSE)
                 async with AsyncExitStack() as afterwards:
                     afterwards.push_async_callback(self._abandon, collection)
-                    await self._on_a_copy(collection, gauge["points"])
+                    await self._on_a_copy(collection)
             self._pauses.pop(collection, None)
 
-    async def _on_a_copy(self, collection: str, points: int) -> None:
+    async def _on_a_copy(self, collection: str) -> None:
         async with self._gates.alone(collection):
+            points = (await self._call("gauge", collection))["points"]
             await self._call("close", collection)
             await _run(self._settings, "copy", collection, COPY_DEADLINE)
         counted = await _run(self._settings, "optimize", collection, OPTIMIZE_DEADLINE)
@@ -140,6 +141,9 @@ async def _run(settings: Settings, mode: str, collection: str, deadline: float) 
             raise StoreUnavailable(message) from None
         except OSError as error:
             raise StoreUnavailable(f"The collection {collection} could not be optimised: {error}.") from None
+    if done.returncode < 0:
+        message = f"The collection {collection} could not be optimised: signal {-done.returncode} ended the {mode}."
+        raise StoreUnavailable(message)
     if done.returncode:
         last_words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreUnavailable(f"The collection {collection} could not be optimised: {last_words}.")

@@ -145,7 +145,7 @@ class Shards:
 
     def abandon(self, name: str) -> None:
         """Delete what there is of the copy of a collection."""
-        edge_files.discard(edge_files.replacement(self.root / name))
+        edge_files.abandon(self.root / name)
 
     def names(self) -> list[str]:
         """Return the names of all collections, sorted."""

@@ -95,7 +95,6 @@ def die_with(lifeline: int) -> None:
 def serve(settings: Settings, requests: IO[bytes], replies: int) -> None:
     """Answer requests until there are no more, then close every collection. ``replies`` is a descriptor."""
     shards = Shards(settings)
-    edge_files.recover(shards.root)
     with contextlib.suppress(BrokenPipeError):
         _send(replies, encode(READY, {"result": None}))
         while (request := read_frame(requests)) is not None:
@@ -116,6 +115,7 @@ def copy(settings: Settings, collection: str) -> None:
     record = edge_files.read_record(directory)
     if record is None:
         sys.exit(f"the collection {collection} has no record")
+    edge_files.require_room_for_copy(directory)
     edge_files.begin(edge_files.replacement(directory), record._replace(ready=False))
     edge_files.copy(directory, edge_files.replacement(directory))
 
@@ -129,9 +129,14 @@ def optimize(settings: Settings, collection: str) -> None:
         sys.exit(f"the copy of {collection} has no record")
     shard = Shard.load(copied, record, settings)
     shard.optimize()
-    points = shard.gauge()["points"]
     shard.close()
     edge_files.make_durable(copied)
+    # What counts is what the next one to open it will find.
+    shard = Shard.load(copied, record, settings)
+    points = shard.gauge()["points"]
+    shard.close()
+    if edge_files.read_record(copied) is None:
+        sys.exit(f"the copy of {collection} was deleted meanwhile")
     edge_files.write_record(copied, record._replace(ready=True, removed=0))
     sys.stdout.write(str(points))
 
