@@ -207,7 +207,16 @@ async def test_a_workspace_is_registered_indexed_anew_and_released_as_over_http(
     assert registered.keys() <= again.keys() | {"operation", "lastCompletedAt", "lastUpdateAt"}
     assert (operation["kind"], operation["state"], ended["state"]) == ("reindex", "running", "completed")
     assert receipt.items() >= {"released": "prj_1:primary", "purged": True, "points": 1}.items()
-    assert receipt.keys() == {"released", "purged", "points", "bytes", "drained", "cancelled", "durationMs"}
+    assert receipt.keys() == {
+        "released",
+        "purged",
+        "points",
+        "bytes",
+        "drained",
+        "cancelled",
+        "durationMs",
+        "worktrees",
+    }
     assert (await http.get("/v1/registrations/prj_1:primary")).status_code == 404
 
 
