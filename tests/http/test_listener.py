@@ -4,13 +4,13 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path, PosixPath
 
 import pytest
 
 from semindex.config import ListenConfig
-from semindex.http.listener import bind_tcp, bound
+from semindex.http.listener import bind_tcp, bind_unix, bound
 from semindex.model.errors import ConfigurationError
 
 
@@ -49,6 +49,52 @@ def test_a_socket_that_somebody_listens_on_is_not_taken_over(tmp_path: Path) -> 
     with listening(path), closing(socket.socket(socket.AF_UNIX)) as client:
         with pytest.raises(ConfigurationError, match="Another process listens on"), listening(path):
             pass
+        client.connect(str(path))
+
+
+def test_a_socket_whose_listener_takes_no_more_connections_is_not_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "cell.socket"
+    with closing(socket.socket(socket.AF_UNIX)) as busy, ExitStack() as stack:
+        busy.bind(str(path))
+        busy.listen(0)
+        with suppress(BlockingIOError):
+            while True:
+                client = stack.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                client.connect(str(path))
+
+        with pytest.raises(ConfigurationError, match="Another process listens on"), listening(path):
+            pass
+
+    assert path.is_socket()
+
+
+def test_a_socket_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "cell.socket"
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as other:
+        other.bind(str(path))
+
+        with pytest.raises(ConfigurationError, match="cannot be replaced: Protocol wrong type"), listening(path):
+            pass
+
+    assert path.is_socket()
+
+
+class Fleeting(PosixPath):
+    """A path whose file goes as soon as it has been looked at."""
+
+    def lstat(self) -> os.stat_result:
+        found = super().lstat()
+        self.unlink()
+        return found
+
+
+def test_a_socket_that_goes_while_it_is_looked_at_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = Fleeting(tmp_path / "cell.socket")
+    with closing(socket.socket(socket.AF_UNIX)) as left_behind:
+        left_behind.bind(str(path))
+
+    with closing(socket.socket(fileno=bind_unix(path).descriptor)), closing(socket.socket(socket.AF_UNIX)) as client:
         client.connect(str(path))
 
 

@@ -27,6 +27,8 @@ IDLE_TIMEOUT = 5.0
 MAX_MESSAGE = 64 * 1024
 """Characters of a WebSocket message."""
 BACKLOG = 1024
+PROBE_TIMEOUT = 1.0
+"""Seconds within which a socket that is there already must tell whether somebody listens on it."""
 
 
 @frozen
@@ -71,7 +73,7 @@ def bind_tcp(port: int) -> Endpoint:
 def bind_unix(path: Path) -> Endpoint:
     """Bind a Unix socket that only its owner may use, replacing one that nobody listens on any more.
 
-    Raises ConfigurationError if somebody does, or if another kind of file lies there.
+    Raises ConfigurationError if somebody does, if that cannot be told, or if another kind of file lies there.
     """
     _remove_stale(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -98,13 +100,29 @@ def _remove_stale(path: Path) -> None:
         raise ConfigurationError(f"The socket {path} cannot be looked at: {error.strerror}.") from error
     if not is_socket:
         raise ConfigurationError(f"{path} is not a socket; choose another path for listen.socket.")
+    try:
+        is_stale = not _is_listened_on(path)
+        if is_stale:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigurationError(
+            f"The socket {path} cannot be replaced: {reason}. Choose another path for listen.socket."
+        ) from error
+    if not is_stale:
+        raise ConfigurationError(f"Another process listens on {path}.")
+
+
+def _is_listened_on(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_TIMEOUT)
         try:
             probe.connect(str(path))
-        except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
-        else:
-            raise ConfigurationError(f"Another process listens on {path}.")
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except BlockingIOError:
+            pass  # more clients wait than the listener takes
+    return True
 
 
 @frozen
