@@ -1,14 +1,18 @@
 """Each fault of Hypercorn that we mend, on real sockets. Every test here fails without its mending."""
 
+import logging
 from contextlib import suppress
 
 import pytest
 import trio
 import trio.testing
+from hypercorn.protocol.events import Event
 from starlette.types import Receive, Scope, Send
 
 from semindex.http import hypercorn_fixes, listener
+from semindex.http.hypercorn_websocket import BoundedWebSocket
 from tests.http.raw import reply, serving
+from tests.http.websocket import handshake
 
 
 async def listens_for_the_disconnect(_scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,6 +174,27 @@ async def test_a_connection_that_never_was_used_ends_with_its_client(monkeypatch
         await client.stream.send_eof()
 
         assert await client.closed() == b""
+
+
+async def test_a_connection_that_fails_ends_alone_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_stream: BoundedWebSocket, _event: Event) -> None:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(BoundedWebSocket, "handle", fail)
+    async with serving(answers_unread) as server:
+        other, failing = await server.connect(), await server.connect()
+        await other.ask()
+        await failing.stream.send_all(handshake(token=None))
+
+        assert await failing.closed() == b""
+        for client in (other, await server.connect()):
+            assert (await client.ask()).endswith(b"done")
+
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [(record.name, record.message) for record in errors] == [(hypercorn_fixes.__name__, "a connection failed")]
 
 
 @pytest.mark.parametrize("head", [

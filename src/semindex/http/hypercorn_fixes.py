@@ -3,18 +3,21 @@
 1. A connection whose application listens for the disconnect never becomes idle again, since the end of the
    answer cancels the application that is about to start the idle timer: it is kept open for ever, and a
    shutdown takes its full grace.
-2. Sending is shielded without a bound: a client that stops reading holds up a shutdown for as long as it likes.
+2. Sending is shielded without a bound: a client that stops reading holds up a shutdown for as long as it likes. Once it
+   is given up, the application that was sending may wait for itself to take note of that.
 3. An application that answers without reading a large body leaves its queue full, and the connection stuck; with a
    small one, the connection is reset before the client has read the answer.
 4. Any number of connections is accepted, until no file can be opened any more.
 5. A connection that its client closes before it has asked for anything stays open until its idle timer ends.
 6. A client may switch to HTTP/2, which knows none of the limits that are set for HTTP/1.
+7. Whatever goes wrong with one connection, but for errors of the system, ends the whole server.
 
-:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4 and 5, :class:`OnlyHttp1` 6; for WebSockets
+:class:`Exchange` mends 1 and 3, :class:`BoundedConnection` 2, 4, 5 and 7, :class:`OnlyHttp1` 6; for WebSockets
 see :mod:`semindex.http.hypercorn_websocket`. The version is pinned, and each fault has a test that
 fails without its mending.
 """
 
+import logging
 from typing import Any, ClassVar
 
 import h11
@@ -28,6 +31,8 @@ from hypercorn.trio.tcp_server import TCPServer
 from starlette.types import Message, Receive, Send
 
 from semindex.http.hypercorn_websocket import BoundedWebSocket
+
+logger = logging.getLogger(__name__)
 
 SEND_TIMEOUT = 10.0
 """Seconds that a client may take to accept one piece of an answer."""
@@ -81,7 +86,7 @@ class Exchange:
 
 
 class BoundedConnection(TCPServer):
-    """A connection that is one of a bounded number, and whose sends end in time."""
+    """A connection that is one of a bounded number, whose sends end in time, and that fails alone."""
 
     _open: ClassVar["dict[BoundedConnection, bool]"] = {}
     """All connections of the process → whether they are idle; of the idle, those that have been longest come first."""
@@ -101,6 +106,8 @@ class BoundedConnection(TCPServer):
                     nursery.start_soon(self._hurry_when_ending)
                     await super().run()
                     nursery.cancel_scope.cancel(reason="the connection is closed")
+        except* Exception:
+            logger.exception("a connection failed")
         finally:
             del self._open[self]
 
@@ -120,7 +127,8 @@ class BoundedConnection(TCPServer):
                     await self.stream.send_all(event.data)
             except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
                 await trio.aclose_forcefully(self.stream)
-                await self.protocol.handle(Closed())
+                # Telling the application waits for room in its queue, and it may be the one that waits here.
+                self._task_group.spawn(self.protocol.handle, Closed())
 
     async def _read_data(self) -> None:
         await super()._read_data()
