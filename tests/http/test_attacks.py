@@ -177,6 +177,37 @@ def test_a_web_socket_is_refused_before_it_opens(
     assert until_closed(connection) == b""
 
 
+@pytest.mark.parametrize("headers", [
+    (*UPGRADE, "Sec-WebSocket-Protocol: gr\u00fcn"),
+    ("Connection: Upgrade, gr\u00fcn", *UPGRADE[1:]),
+], ids=["protocol", "connection"])  # fmt: skip
+def test_a_handshake_that_is_not_ascii_is_malformed_and_ends_nothing_else(
+    dial: Callable[[], socket.socket], headers: tuple[str, ...]
+) -> None:
+    connection, other = dial(), dial()
+    other.sendall(head("/v1/status")[:20])
+    connection.sendall(head("/v1/rpc", "GET", *headers, token=None))
+
+    assert answer(connection)[0] == 400
+    assert until_closed(connection) == b""
+    other.sendall(head("/v1/status")[20:])
+    assert answer(other)[0] == 200
+
+
+def test_data_right_behind_a_handshake_that_is_refused_end_nothing(
+    service: ServedCell, dial: Callable[[], socket.socket]
+) -> None:
+    for number in range(200):
+        connection = dial()
+        connection.sendall(head("/v1/rpc", "GET", *UPGRADE, token=None) + b"\x81\x80abcd" * (number % 2))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(b"\x81\x80abcd")
+        assert until_closed(connection)[:13] in (b"HTTP/1.1 401 ", b"HTTP/1.1 400 ", b"")
+        connection.close()
+
+    assert "a connection failed" not in service.log.read_text()
+
+
 # Wearing out
 
 

@@ -1,8 +1,9 @@
 """Each fault of Hypercorn's WebSockets that we mend, on real sockets, and what the mending must not lose."""
 
+import logging
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from wsproto.events import Ping, Pong
 from wsproto.frame_protocol import Opcode
 
-from semindex.http import listener
+from semindex.http import hypercorn_fixes, listener
 from tests.http.raw import Server, serving
 from tests.http.websocket import UPGRADE, WebSocket, connected_to, handshake
 
@@ -37,7 +38,7 @@ class Listening:
         await send({"type": "websocket.accept"})
         while (message := await receive())["type"] != "websocket.disconnect":
             self.received.append(message)
-            await send({"type": "websocket.ping"})
+            await send({"type": "websocket.ping", "payload": b"still there?"})
         self.ended.set()
 
     @property
@@ -96,7 +97,13 @@ async def test_compression_is_not_negotiated_and_a_compressed_frame_is_an_error_
     assert application.received == []
 
 
-@pytest.mark.parametrize("upgrade", [UPGRADE[:2], UPGRADE[:3], (*UPGRADE[:2], "Sec-WebSocket-Version: 8", UPGRADE[3])])
+@pytest.mark.parametrize("upgrade", [
+    UPGRADE[:2],
+    UPGRADE[:3],
+    (*UPGRADE[:2], "Sec-WebSocket-Version: 8", UPGRADE[3]),
+    (*UPGRADE, "Sec-WebSocket-Protocol: gr\u00fcn"),
+    ("Connection: Upgrade, gr\u00fcn", *UPGRADE[1:]),
+])  # fmt: skip
 async def test_the_connection_of_a_handshake_that_is_refused_is_closed(upgrade: tuple[str, ...]) -> None:
     async with serving(Listening()) as server:
         client = await server.connect()
@@ -126,6 +133,112 @@ async def test_data_that_come_too_early_end_the_connection_and_its_application()
         sent.set()
 
         assert (await client.closed()).startswith(b"HTTP/1.1 400 ")
+        await ended.wait()
+
+
+async def test_data_that_come_behind_a_refusal_are_thrown_away_and_the_refusal_is_told_to_its_end() -> None:
+    async def refuses_in_pieces(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.http.response.start", "status": 401, "headers": []})
+        await send({"type": "websocket.http.response.body", "body": b"not ", "more_body": True})
+        begun.set()
+        await sent.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        await send({"type": "websocket.http.response.body", "body": b"you"})
+
+    begun, sent = trio.Event(), trio.Event()
+    async with serving(refuses_in_pieces) as server:
+        client = await server.connect()
+        await client.stream.send_all(handshake())
+        await begun.wait()
+        await client.stream.send_all(b"\x81\x80abcd")
+        sent.set()
+
+        answer = await client.closed()
+
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"not " in answer
+    assert b"you" in answer
+
+
+async def refuse(send: Send) -> None:
+    await send({"type": "websocket.http.response.start", "status": 401, "headers": [(b"content-length", b"7")]})
+    await send({"type": "websocket.http.response.body", "body": b"not you"})
+
+
+async def close(send: Send) -> None:
+    await send({"type": "websocket.close"})
+
+
+async def say_nothing(_send: Send) -> None:
+    pass
+
+
+async def accept_and_close(send: Send) -> None:
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.close"})
+
+
+@pytest.mark.parametrize("react", [refuse, close, say_nothing, accept_and_close])
+async def test_data_that_come_with_the_handshake_bring_one_answer_whatever_is_first(
+    react: Callable[[Send], Awaitable[None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def reacts_late(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        await react(send)
+
+    async with serving(reacts_late) as server:
+        for steps in range(30):  # noqa: B007 - the application reads it
+            client = await server.connect()
+            await client.stream.send_all(handshake() + b"\x81\x80abcd")
+
+            assert (await client.closed()).count(b"HTTP/1.1 ") == 1
+
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_a_client_that_sends_on_after_it_was_closed_leaves_nothing_behind() -> None:
+    async def closes(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        assert (await receive())["bytes"] == b"what you do not want"
+        await send({"type": "websocket.close", "code": 1003})
+        await sent.wait()
+        await trio.testing.wait_all_tasks_blocked()
+
+    sent = trio.Event()
+    async with serving(closes) as server:
+        client = await client_of(server)
+        await client.send_frame(Opcode.BINARY, b"what you do not want")
+        for _ in range(100):
+            await client.send_frame(Opcode.TEXT, b"but this?")
+        sent.set()
+
+        assert await client.closed() == 1003
+        with suppress(trio.BrokenResourceError):
+            assert await client.stream.receive_some() == b""
+        # The server is left, and ends, although nobody has hung up.
+
+
+async def test_an_application_whose_client_sends_and_does_not_read_is_set_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def sends_and_does_not_read(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await sent.wait()
+        for _ in range(20):
+            await send({"type": "websocket.send", "bytes": bytes(1 << 20)})
+        ended.set()
+
+    monkeypatch.setattr(hypercorn_fixes, "SEND_TIMEOUT", 0.05)
+    sent, ended = trio.Event(), trio.Event()
+    async with serving(sends_and_does_not_read) as server:
+        client = await client_of(server)
+        for _ in range(100):
+            await client.send_frame(Opcode.TEXT, b"what you do not read")
+        sent.set()
+
         await ended.wait()
 
 
@@ -163,7 +276,7 @@ async def test_an_application_asks_for_a_sign_of_life_and_learns_of_it() -> None
     async with connected() as (application, client):
         await client.send("ask me")
         await until_received(application, 1)
-        while not any(message["type"] == "websocket.pong" for message in application.received):
+        while {"type": "websocket.pong", "payload": b"still there?"} not in application.received:
             with trio.move_on_after(0.01):
                 await client.event()
 

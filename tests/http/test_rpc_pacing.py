@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, cast
 
 import pytest
@@ -18,6 +18,7 @@ from semindex.engine.revision import Revision
 from semindex.http import rpc
 from semindex.http.rpc import RpcDoor
 from semindex.model.answers import CellPhase, CellStatus, DependencyStatus
+from semindex.model.errors import NotReady, SemindexError
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 UP = DependencyStatus(reachable=True)
@@ -29,6 +30,7 @@ class Changing:
 
     changes: Revision = field(factory=Revision)
     built: int = 0
+    failure: SemindexError | None = None
 
     @property
     def revision(self) -> str:
@@ -36,6 +38,8 @@ class Changing:
 
     async def status(self) -> CellStatus:
         await trio.sleep(0.001)
+        if self.failure is not None:
+            raise self.failure
         self.built += 1
         return CellStatus(
             CellPhase.READY, "", NOW, NOW, self.revision, (), 0, 0, 0, 0, 0, 0, 0, UP, UP, missing_grammars=(), orphans=0
@@ -60,6 +64,7 @@ class Client:
     pushed: list[tuple[float, str]] = field(factory=list)
     answers: list[Any] = field(factory=list)
     pings: list[float] = field(factory=list)
+    payloads: list[bytes] = field(factory=list)
     code: int | None = None
     ended: trio.Event = field(factory=trio.Event)
 
@@ -67,9 +72,12 @@ class Client:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         await self._to_door.send({"type": "websocket.receive", "text": json.dumps(request)})
 
-    async def _answer_ping(self) -> None:
+    async def pong(self, payload: bytes) -> None:
+        await self._to_door.send({"type": "websocket.pong", "payload": payload})
+
+    async def _answer_ping(self, payload: bytes) -> None:
         await trio.sleep(self.delay)
-        await self._to_door.send({"type": "websocket.pong"})
+        await self.pong(payload)
 
     async def take(self, message: Message) -> None:
         """Stand for the sending end of the connection."""
@@ -80,7 +88,8 @@ class Client:
             await trio.sleep_forever()
         elif message["type"] == "websocket.ping":
             self.pings.append(trio.current_time())
-            self._nursery.start_soon(self._answer_ping)
+            self.payloads.append(message["payload"])
+            self._nursery.start_soon(self._answer_ping, message["payload"])
         elif message["type"] == "websocket.send":
             content = json.loads(message["text"])
             if content.get("method") == rpc.CHANGED:
@@ -206,6 +215,58 @@ async def test_who_does_not_read_is_sent_one_value_and_disconnected_with_1013(
     assert len(silent.pushed) == 1
     assert silent.code == 1013
     assert trio.current_time() - began < rpc.PATIENCE + rpc.LINGER_TIMEOUT + 1
+
+
+async def test_pongs_that_answer_no_ping_are_no_sign_that_anything_was_read(
+    world: World, autojump_clock: trio.testing.MockClock
+) -> None:
+    silent = await world.client(delay=3600.0)
+    await silent.ask("semantic-index.watch")
+    with trio.move_on_after(3600):
+        for number in count():
+            await silent.pong([b"", b"unasked", str(number).encode() * 2][number % 3])
+            await world.cell.change(1, 0.5)
+            if silent.ended.is_set():
+                break
+
+    assert len(silent.pushed) == 1
+    assert silent.code == 1013
+
+
+async def test_a_pong_answers_its_ping_and_those_before_it(
+    world: World, autojump_clock: trio.testing.MockClock
+) -> None:
+    client = await world.client(delay=3600.0)
+    await trio.sleep(rpc.PING_INTERVAL - 1)
+    await client.ask("semantic-index.watch")
+    await trio.sleep(2)
+    assert len(client.payloads) == len(set(client.payloads)) == 2  # one for what was pushed, one for a sign of life
+    await client.pong(client.payloads[-1])
+    await trio.sleep(rpc.PING_INTERVAL - 2)
+
+    assert client.code is None
+
+
+async def test_a_status_that_fails_is_logged_once_and_tried_again_and_nobody_is_disconnected(
+    world: World, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    early = await world.client()
+    await early.ask("semantic-index.watch")
+    await trio.sleep(1)
+    for _ in range(2):
+        caplog.clear()
+        world.cell.failure = NotReady("The status cannot be told now.")
+        late = await world.client()
+        await late.ask("semantic-index.watch")
+        await world.cell.change(100, 0.1)
+        assert late.pushed == []
+        assert len(caplog.records) == 1
+        world.cell.failure = None
+        await trio.sleep(2)
+
+        assert late.pushed[-1][1] == early.pushed[-1][1] == world.cell.revision
+        assert late.code is early.code is None
+        assert len(caplog.records) == 1
 
 
 async def test_who_takes_nothing_and_asks_on_is_disconnected_with_1013(

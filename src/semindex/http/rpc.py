@@ -3,13 +3,15 @@
 The calls and their shapes are those of the control API. A connection has a task that reads and one that writes, and a
 short queue between them, so that a client that does not read holds up nobody else. What is pushed is built once for all
 that watch. A client is sent the next value only when it has answered a ping that was sent after the one before; until
-then values replace each other. So a slow client has one message outstanding, and a client that is too slow can still be
-told so: the close frame has not to be squeezed in after a message that the client does not take.
+then values replace each other. So a slow client that only watches has one message outstanding, and can still be told
+that it is too slow: the close frame has not to be squeezed in after a message that the client does not take. Answers
+are not held back like that: who asks and does not read may be disconnected without being told.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import trio
@@ -22,6 +24,7 @@ from semindex.http.calls import Calls
 from semindex.http.errors import RequestError, refusal_of
 from semindex.http.listener import MAX_MESSAGE
 from semindex.http.requests import checked
+from semindex.model.errors import SemindexError, leaves
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +36,8 @@ MAX_WAITING = 32
 """Messages that wait for a client to take them."""
 PUSH_INTERVAL = 0.1
 """Seconds between two values that are pushed to a client. One value serves all clients for half as long."""
+RETRY_INTERVAL = 1.0
+"""Seconds after which a status that could not be told is tried again."""
 PATIENCE = 10.0
 """Seconds within which a client must have read what it was sent, and answer a ping."""
 PING_INTERVAL = 30.0
@@ -74,6 +79,7 @@ class RpcDoor:
         self._connections = 0
         self._news: News | None = None
         self._building = trio.Lock()
+        self._is_failing = False
 
     def require_room(self) -> None:
         """Raise RequestError if no more connections are taken."""
@@ -96,15 +102,31 @@ class RpcDoor:
             self._connections -= 1
 
     async def news(self) -> News:
-        """Return the status of a moment ago: it is built once for all that ask in that time."""
-        cell = self.calls.cell
+        """Return the status of a moment ago: it is built once for all that ask in that time.
+
+        While the cell cannot tell its status, this waits until it can.
+        """
         async with self._building:
-            if self._news is None or trio.current_time() >= self._news.built_at + PUSH_INTERVAL / 2:
-                counter = cell.changes.value
-                status = await self.calls.status()
-                text = jsonrpc.notification(CHANGED, {"revision": status["revision"], "status": status})
-                self._news = News(status["revision"], counter, trio.current_time(), text)
-            return self._news
+            if self._news is not None and trio.current_time() < self._news.built_at + PUSH_INTERVAL / 2:
+                return self._news
+            while True:
+                # The starred form: errors come alone, or in the groups that nurseries raise.
+                try:
+                    self._news = await self._build()
+                except* SemindexError as group:
+                    if not self._is_failing:
+                        logger.warning("the status cannot be pushed: %s", "; ".join(map(str, leaves(group))))
+                    self._is_failing = True
+                    await trio.sleep(RETRY_INTERVAL)
+                else:
+                    self._is_failing = False
+                    return self._news
+
+    async def _build(self) -> News:
+        counter = self.calls.cell.changes.value
+        status = await self.calls.status()
+        text = jsonrpc.notification(CHANGED, {"revision": status["revision"], "status": status})
+        return News(status["revision"], counter, trio.current_time(), text)
 
 
 class Connection:
@@ -116,7 +138,9 @@ class Connection:
         self._receive = receive
         self._send = send
         self._waiting, self._taken = trio.open_memory_channel[Message](MAX_WAITING)
-        self._pong = trio.Event()
+        self._pings: dict[bytes, trio.Event] = {}
+        """Pings that are waited for, by their payloads, in the order in which they are sent."""
+        self._ping_numbers = count()
         self._in_flight = 0
         self._watch = trio.CancelScope()
         self._next_push = trio.current_time()
@@ -164,8 +188,7 @@ class Connection:
             if message["type"] == "websocket.disconnect":
                 self._end(None)
             elif message["type"] == "websocket.pong":
-                self._pong.set()
-                self._pong = trio.Event()
+                self._note_pong(message["payload"])
             elif (text := message.get("text")) is None:
                 self._end(1003, "Messages are text, not binary.")
             elif len(text) > MAX_MESSAGE:
@@ -205,17 +228,30 @@ class Connection:
 
     async def _until_read(self) -> None:
         """Wait until the client has read all that it was sent so far; one that takes too long is disconnected."""
-        pong = self._pong
-        await self._put({"type": "websocket.ping"})
-        with trio.move_on_after(PATIENCE):
-            await pong.wait()
-            return
-        self._end(1013, TOO_SLOW)
+        payload = str(next(self._ping_numbers)).encode()
+        pong = self._pings[payload] = trio.Event()
+        try:
+            await self._put({"type": "websocket.ping", "payload": payload})
+            with trio.move_on_after(PATIENCE):
+                await pong.wait()
+                return
+            self._end(1013, TOO_SLOW)
+        finally:
+            del self._pings[payload]
+
+    def _note_pong(self, payload: bytes) -> None:
+        """Take note of a pong. It answers its ping and those before it (RFC 6455, section 5.5.3), or none."""
+        if payload in self._pings:
+            for each, pong in self._pings.items():
+                pong.set()
+                if each == payload:
+                    break
 
     async def _put(self, message: Message) -> None:
         """Have a message sent, in vain once the connection has ended."""
-        with trio.move_on_after(PATIENCE), suppress(trio.ClosedResourceError, trio.BrokenResourceError):
-            await self._waiting.send(message)
+        with trio.move_on_after(PATIENCE):
+            with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+                await self._waiting.send(message)
             return
         self._end(1013, TOO_SLOW)
 
