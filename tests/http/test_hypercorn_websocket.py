@@ -309,3 +309,25 @@ async def test_a_message_in_pieces_with_pings_between_them_arrives_whole() -> No
         await until_received(application, 1)
 
     assert application.texts == ["grün"]
+
+
+async def test_thousands_of_empty_pieces_at_once_let_others_go_on_in_between() -> None:
+    pieces, steps = 5000, 0
+
+    async def count() -> None:
+        nonlocal steps
+        while True:
+            await trio.lowlevel.checkpoint()
+            steps += 1
+
+    async with connected() as (application, client), trio.open_nursery() as nursery:
+        await client.send_frame(Opcode.TEXT, b"", is_last=False)
+        empty = bytes([Opcode.CONTINUATION, 0x80, 0, 0, 0, 0])
+        nursery.start_soon(count)
+        await client.stream.send_all(empty * pieces)
+        await client.send_frame(Opcode.CONTINUATION, b"the end")
+        assert await client.event() == Ping(b"still there?")
+        nursery.cancel_scope.cancel()
+
+    assert application.texts == ["the end"]
+    assert steps > pieces / 2

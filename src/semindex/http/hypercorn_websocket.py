@@ -9,6 +9,7 @@
 5. Pings can be sent by a timer that outlives the connection, and nobody learns whether they are answered. So an
    application has no means to know whether a client still reads.
 6. What comes after the application has ended waits for it to be taken, and so does the end of the connection.
+7. All that has arrived is worked off in one step, which thousands of empty pieces make a long one.
 
 For 5, two kinds of message are added: the application sends ``websocket.ping`` and receives ``websocket.pong``, both
 with a ``payload`` of at most 125 bytes.
@@ -100,6 +101,7 @@ class BoundedWebSocket(WSStream):
 
     async def _handle_events(self) -> None:
         for event in self.connection.events():
+            await trio.lowlevel.checkpoint()  # a client may send thousands of empty pieces at once
             if isinstance(event, Piece):
                 await self._collect(event)
             elif isinstance(event, Ping):
