@@ -1,6 +1,7 @@
 """One real cell for the tests of its client, the client in this process, and the workspaces that it registers."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from attrs import frozen
 
 from indexctl import cli
 from semindex.testing.serving import ServedCell
+from tests.indexctl.terminal import PROGRAM
 
 CONTROL_TOKEN = "control-token-of-the-tests"
 TOKENS = {"SEMANTIC_INDEX_CONTROL_TOKEN": CONTROL_TOKEN, "SEMANTIC_INDEX_MCP_TOKEN": "mcp-token-of-the-tests"}
@@ -53,6 +55,8 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCell]:
         )
     )
     with ServedCell(home, ["--config", str(config)], TOKENS) as process:
+        ready = [*PROGRAM, "service-status", "--wait"]
+        subprocess.run(ready, env=process.client_environment, check=True, capture_output=True, timeout=60)
         yield process
 
 
