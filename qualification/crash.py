@@ -190,7 +190,7 @@ class Campaign:
         """Compare the service, started again, with the disk and with what was acknowledged."""
         with self.client(30.0) as client:
             while client.get("/readyz").json()["status"] == "starting":
-                time.sleep(0.01)
+                client.get("/v1/status", params={"wait": "5"})
             known = self.check_registrations(client)
             for name in ("primary", "worktree"):
                 if known.get(name) == "active":

@@ -69,6 +69,8 @@ def test_each_page_and_section_that_a_module_refers_to_is_there() -> None:
 def test_lock_files_hold_names_versions_and_hashes_and_no_address() -> None:
     for lock in (path for path in files() if path.startswith("requirements/")):
         assert not re.search(r"://|\.(?:org|com|net|io)\b|^\s*--(?!hash=)", read(lock), flags=re.MULTILINE), lock
+    for lock in (path for path in files() if path.endswith("package-lock.json")):
+        assert "://" not in read(lock), lock
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -183,14 +183,16 @@ async def accept_and_close(send: Send) -> None:
 async def test_data_that_come_with_the_handshake_bring_one_answer_whatever_is_first(
     react: Callable[[Send], Awaitable[None]], caplog: pytest.LogCaptureFixture
 ) -> None:
+    delays = iter(range(30))
+
     async def reacts_late(_scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
-        for _ in range(steps):
+        for _ in range(next(delays)):
             await trio.lowlevel.checkpoint()
         await react(send)
 
     async with serving(reacts_late) as server:
-        for steps in range(30):  # noqa: B007 - the application reads it
+        for _ in range(30):
             client = await server.connect()
             await client.stream.send_all(handshake() + b"\x81\x80abcd")
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -91,15 +92,13 @@ class Reachable:
             await go_on.wait()
             raise UnknownOperation("There is none.")
 
-        self.cell.operations = Stub(reindex=reindex)  # type: ignore[assignment]  # the one call that is made
+        stub(self.cell, "operations", reindex=reindex)
         return go_on
 
 
-class Stub:
-    """An object with the attributes that it is given."""
-
-    def __init__(self, **attributes: Any) -> None:
-        vars(self).update(attributes)
+def stub(cell: Cell, part: str, **calls: Any) -> None:
+    """Have a part of a cell answer these calls, so that one hangs or fails at the moment that a test needs."""
+    setattr(cell, part, SimpleNamespace(**calls))
 
 
 @asynccontextmanager
@@ -518,7 +517,7 @@ async def test_a_release_goes_on_when_its_client_goes_away(tmp_path: Path, dial:
         raise UnknownRegistration("There is none.")
 
     async with reachable(tmp_path) as open_:
-        open_.cell.leases = Stub(release=release)  # type: ignore[assignment]  # the one call that is made
+        stub(open_.cell, "leases", release=release)
         client = await dial(open_.port)
         await client.send({"jsonrpc": "2.0", "id": 1, "method": "semantic-index.release", "params": {"id": "x"}})
         await begun.wait()
@@ -541,7 +540,7 @@ async def test_a_look_ends_when_its_client_goes_away(tmp_path: Path, dial: Dial)
             given_up.set()
 
     async with reachable(tmp_path) as open_:
-        open_.cell.cache = Stub(counters=status)  # type: ignore[assignment]  # the one call that is made
+        stub(open_.cell, "cache", counters=status)
         client = await dial(open_.port)
         await client.send({"jsonrpc": "2.0", "id": 1, "method": "semantic-index.status"})
         await begun.wait()
@@ -575,7 +574,7 @@ async def test_at_the_end_a_client_is_told_at_once_while_its_call_still_has_the_
 
     async with trio.open_nursery() as nursery:
         async with reachable(tmp_path, grace=0.2) as open_:
-            open_.cell.operations = Stub(reindex=reindex)  # type: ignore[assignment]  # the one call that is made
+            stub(open_.cell, "operations", reindex=reindex)
             client = await dial(open_.port)
             await client.send({"jsonrpc": "2.0", "id": 1, "method": "semantic-index.reindex", "params": {"id": "x"}})
             await client.call("semantic-index.status")
@@ -627,7 +626,7 @@ async def test_what_nobody_expected_is_logged_and_not_told(
 
     async with reachable(tmp_path) as open_:
         healthy = open_.cell.cache
-        open_.cell.cache = Stub(counters=fail)  # type: ignore[assignment]  # the one call that is made
+        stub(open_.cell, "cache", counters=fail)
         client, watcher = await dial(open_.port), await dial(open_.port)
         error = (await client.ask("semantic-index.status", {}))["error"]
         await watcher.call("semantic-index.watch")
