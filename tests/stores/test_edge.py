@@ -286,6 +286,18 @@ def endless(directory: Path, monkeypatch: pytest.MonkeyPatch, always_worth: None
     return under_way
 
 
+@asynccontextmanager
+async def being_optimised(directory: Path, under_way: Callable[[], Awaitable[None]]) -> AsyncIterator[EdgeVectorStore]:
+    """Open a store with one point, in which an optimisation is under way until it is given up or the end comes."""
+    async with opened(directory) as store, trio.open_nursery() as nursery:
+        await store.create(WS, 2)
+        await put(store, "a.py", [1, 0])
+        nursery.start_soon(store.optimize, WS)
+        await under_way()
+        yield store
+        nursery.cancel_scope.cancel()
+
+
 async def test_dead_points_are_cleaned_up_while_searches_go_on(directory: Path) -> None:
     async with opened(directory) as store:
         await store.create(WS, 2)
@@ -327,31 +339,19 @@ async def test_a_small_collection_is_not_optimised(directory: Path) -> None:
 async def test_searches_do_not_wait_for_an_optimisation(
     directory: Path, endless: Callable[[], Awaitable[None]]
 ) -> None:
-    async with opened(directory) as store, trio.open_nursery() as nursery:
-        await store.create(WS, 2)
-        await put(store, "a.py", [1, 0])
-        nursery.start_soon(store.optimize, WS)
-        await endless()
-
+    async with being_optimised(directory, endless) as store:
         assert await paths(store) == ["a.py"]
         assert await points(store) == 1
-        nursery.cancel_scope.cancel()
     assert names_below(directory) == {WS}
 
 
 async def test_a_worker_that_dies_meanwhile_leaves_the_copy_alone(
     directory: Path, endless: Callable[[], Awaitable[None]]
 ) -> None:
-    async with opened(directory) as store, trio.open_nursery() as nursery:
-        await store.create(WS, 2)
-        await put(store, "a.py", [1, 0])
-        nursery.start_soon(store.optimize, WS)
-        await endless()
-
+    async with being_optimised(directory, endless) as store:
         os.kill(await worker_of(store), signal.SIGKILL)
         assert await points(store) == 1
         assert names_below(directory) == {WS, f"{WS}.optimised"}
-        nursery.cancel_scope.cancel()
     assert names_below(directory) == {WS}
 
 
@@ -359,12 +359,7 @@ async def test_a_worker_that_dies_meanwhile_leaves_the_copy_alone(
 async def test_a_write_ends_an_optimisation_and_is_in_the_collection(
     directory: Path, endless: Callable[[], Awaitable[None]], write: str
 ) -> None:
-    async with opened(directory) as store, trio.open_nursery() as nursery:
-        await store.create(WS, 2)
-        await put(store, "a.py", [1, 0])
-        nursery.start_soon(store.optimize, WS)
-        await endless()
-
+    async with being_optimised(directory, endless) as store:
         if write == "upsert":
             await put(store, "b.py", [1, 0])
             assert sorted(await paths(store)) == ["a.py", "b.py"]
